@@ -209,9 +209,13 @@ impl<'a> Dividing<'a> {
             let all = found.as_ref().map_or(&[][..], Vec::as_slice).iter();
             presumed.push(all.filter_map(|one| presume(&mut on_wire, facts, one)).collect());
             let lack = found.err();
-            lacks.push(match is_about_lengths(program, at, layout) {
-                true => lack.map(|_| Lack::Length),
-                false => lack,
+            lacks.push(match program.step(at) {
+                Step::Test { atom: atom @ Atom::Compare(..), .. }
+                    if is_about_lengths(program, atom, layout) =>
+                {
+                    lack.map(|_| Lack::Length)
+                }
+                _ => lack,
             });
         }
         let lookups = Lookups::of(program);
@@ -254,6 +258,11 @@ impl<'a> Dividing<'a> {
         let mut wanted = self.live[&to].clone();
         let mut asked = Vec::new();
         for &one in before.iter().rev() {
+            if let Asked::Presumed(step, number) = one
+                && self.is_of_others(&self.presumed[step.0 as usize][number], to)
+            {
+                continue;
+            }
             if let Asked::Step(step) = one {
                 match self.program.step(step) {
                     Step::Lookup { lookup, .. } => {
@@ -270,6 +279,13 @@ impl<'a> Dividing<'a> {
         }
         asked.reverse();
         asked
+    }
+
+    /// Whether what is presumed is of packets that do not come to a step: what tells them apart was decided before.
+    fn is_of_others(&self, presumed: &Presumed, to: StepId) -> bool {
+        let Some(facts) = self.layouts.facts(to) else { return false };
+        let when = &presumed.atoms[..presumed.atoms.len() - 1];
+        when.iter().any(|atom| truth(facts, &self.on_wire, atom) == Some(false))
     }
 
     /// Adds what is presumed where the device decides a step, if it is not asked before.
@@ -407,13 +423,51 @@ impl<'a> Dividing<'a> {
             }
             Asked::Step(step) => match self.program.step(step) {
                 Step::Lookup { .. } => true,
-                // Of packets, not of what was found.
                 of => {
                     let lack = self.lacks[step.0 as usize].as_ref();
-                    lack.is_some_and(self.ends.trust)
-                        && self.lookups.of_all(&of.terms()).next().is_none()
+                    let side = self.sound_side(step);
+                    lack.is_some_and(self.ends.trust) && side.is_some() && side == self.usual(of)
                 }
             },
+        }
+    }
+
+    /// Where packets go at a condition whose lengths reach their headers, whose checksums are right, and
+    /// whose IPv4 headers have no options; none if that says nothing of it.
+    fn sound_side(&self, at: StepId) -> Option<StepId> {
+        let Step::Test { atom, yes, no, .. } = self.program.step(at) else { return None };
+        let side = |holds| Some(if holds { *yes } else { *no });
+        let layout = self.layouts.at(at);
+        let (term, set) = match atom {
+            Atom::Compare(CompareOp::Le, ..) if is_about_lengths(self.program, atom, layout) => {
+                return side(true);
+            }
+            Atom::Compare(..) => return None,
+            Atom::Test(term, set) => (*term, set),
+        };
+        match self.program.term(term) {
+            Term::Sum16 { .. } => return side(set.contains(0xffff)),
+            Term::Input(field) => match layout.name_of(*field).and_then(|name| name.field) {
+                Some(ip::HL) => return side(set.contains(5)),
+                Some(ip::VERSION) => return side(set.contains(4)),
+                _ => {}
+            },
+            _ => {}
+        }
+        if !is_about_lengths(self.program, atom, layout) {
+            return None;
+        }
+        // Long enough for headers, and not, say, for a link.
+        let (low, high) = self.layouts.facts(at)?.range(self.program, term)?;
+        let known = IntervalSet::range(u128::try_from(low).ok()?, u128::try_from(high).ok()?);
+        let (inside, outside) = (known.intersect(set), known.subtract(set));
+        let is_above = |high: &IntervalSet, low: &IntervalSet| {
+            low.max() < high.min() && high.min().is_some_and(|least| least <= HEADERS)
+        };
+        match (is_above(&inside, &outside), is_above(&outside, &inside)) {
+            (true, _) => side(true),
+            (_, true) => side(false),
+            _ => None,
         }
     }
 
@@ -630,11 +684,8 @@ impl<'a> Dividing<'a> {
     }
 }
 
-/// Whether a step compares lengths that headers state with each other, or with the packet's.
-fn is_about_lengths(program: &Program, step: StepId, layout: &Layout) -> bool {
-    let Step::Test { atom: atom @ Atom::Compare(..), .. } = program.step(step) else {
-        return false;
-    };
+/// Whether a condition is on lengths alone: on those that headers state, or the packet's.
+fn is_about_lengths(program: &Program, atom: &Atom, layout: &Layout) -> bool {
     let mut terms = atom.operands();
     while let Some(term) = terms.pop() {
         let is_length = |field: Field| {
@@ -650,6 +701,9 @@ fn is_about_lengths(program: &Program, step: StepId, layout: &Layout) -> bool {
 }
 
 const LENGTHS: [Field; 4] = [ip::LEN, ip::HL, ip6::PLEN, udp::LEN];
+
+/// Bytes of headers, at most: Ethernet with two tags, IPv4 and TCP with all options.
+const HEADERS: u128 = 14 + 8 + 60 + 60;
 
 /// A condition over a program's terms, to which those are added that it has not got.
 fn atom(terms: &mut Vec<Term>, presumed: &codegen::Presumed) -> Atom {
