@@ -32,6 +32,7 @@ fn read(target: &str, name: &str, data: &[u8]) {
     let ends = Ends {
         is_wire: &is_wire,
         trust: &|_| true,
+        mtu: Some(1500),
         full: &BTreeMap::new(),
         ingress: vec![1],
         first: Continuation(1),

@@ -58,6 +58,18 @@ fn each_class_is_told_where_it_is_taken_care_of() {
 }
 
 #[test]
+fn trust_in_lengths_says_nothing_of_other_lengths() {
+    let folder = Folder::new();
+    // More becomes of long packets.
+    let chain = "FromDevice(lan) -> l :: CheckLength(100); l[0] -> Queue -> ToDevice(wan);
+        l[1] -> c :: Classifier(12/0800, 12/0806, -); c[0] -> Queue -> ToDevice(a);
+        c[1] -> Queue -> ToDevice(b); c[2] -> Queue -> ToDevice(d);";
+    folder.file("l.click", chain);
+    let compiled = folder.run(["compile", "l.click", "--target", "ovs", "--trust", "lengths,mtu"]);
+    assert!(compiled.well().contains(": 0 done there, "), "{}", compiled.out);
+}
+
+#[test]
 fn an_artefact_is_written_and_verified() {
     let folder = Folder::new();
     folder.file("r.click", ROUTER).file("rack.yaml", RACK);

@@ -18,20 +18,23 @@ use crate::synthesize_tables;
 /// What frames are known to be where they come in, so that it need not be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
-    /// Frames have types (Ethernet II), and hold what the lengths in their headers say.
+    /// Frames have types (Ethernet II) and 60 bytes at least, and hold what the lengths in their headers say.
     Lengths,
     /// Checksums of IPv4 headers are right.
     IpChecksum,
     /// IPv4 headers have version 4 and no options.
     IpOptions,
+    /// IP packets have at most 1,500 bytes.
+    Mtu,
 }
 
 impl Trust {
     /// All, with their names.
-    pub const ALL: [(&str, Self); 3] = [
+    pub const ALL: [(&str, Self); 4] = [
         ("lengths", Self::Lengths),
         ("ip-checksum", Self::IpChecksum),
         ("ip-options", Self::IpOptions),
+        ("mtu", Self::Mtu),
     ];
 
     /// Whether it takes the place of a test that a device cannot make.
@@ -321,6 +324,7 @@ pub fn compile(
             let ends = Ends {
                 is_wire: &is_wire,
                 trust: &trust,
+                mtu: trusted(&Trust::Mtu).then_some(1500),
                 full,
                 ingress: ingress.clone(),
                 first: Continuation(first),

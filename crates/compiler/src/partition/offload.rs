@@ -27,6 +27,8 @@ pub struct Ends<'a> {
     pub is_wire: &'a dyn Fn(Port) -> bool,
     /// What need not be tested, as frames are known to be so where they come in.
     pub trust: &'a dyn Fn(&Lack) -> bool,
+    /// Bytes that IP packets have at most, if that is known where they come in.
+    pub mtu: Option<u16>,
     /// By step of the program: what is left to cores as the device has no room for it.
     pub full: &'a BTreeMap<StepId, Lack>,
     /// The device's ports at which packets come in.
@@ -432,8 +434,8 @@ impl<'a> Dividing<'a> {
         }
     }
 
-    /// Where packets go at a condition whose lengths reach their headers, whose checksums are right, and
-    /// whose IPv4 headers have no options; none if that says nothing of it.
+    /// Where packets go at a condition whose lengths are sound, whose checksums are right, and whose IPv4 headers have no
+    /// options; none if that says nothing of it.
     fn sound_side(&self, at: StepId) -> Option<StepId> {
         let Step::Test { atom, yes, no, .. } = self.program.step(at) else { return None };
         let side = |holds| Some(if holds { *yes } else { *no });
@@ -457,18 +459,25 @@ impl<'a> Dividing<'a> {
         if !is_about_lengths(self.program, atom, layout) {
             return None;
         }
-        // Long enough for headers, and not, say, for a link.
         let (low, high) = self.layouts.facts(at)?.range(self.program, term)?;
         let known = IntervalSet::range(u128::try_from(low).ok()?, u128::try_from(high).ok()?);
         let (inside, outside) = (known.intersect(set), known.subtract(set));
-        let is_above = |high: &IntervalSet, low: &IntervalSet| {
-            low.max() < high.min() && high.min().is_some_and(|least| least <= HEADERS)
-        };
-        match (is_above(&inside, &outside), is_above(&outside, &inside)) {
-            (true, _) => side(true),
-            (_, true) => side(false),
+        match (self.is_rest(&outside, &inside), self.is_rest(&inside, &outside)) {
+            (true, false) => side(true),
+            (false, true) => side(false),
             _ => None,
         }
+    }
+
+    /// Whether these are lengths of no packet that others are the lengths of: too short for its headers, or longer
+    /// than its link takes.
+    fn is_rest(&self, rest: &IntervalSet, lengths: &IntervalSet) -> bool {
+        let (Some(least), Some(most)) = (lengths.min(), lengths.max()) else { return false };
+        let longest = self.ends.mtu.map(u128::from);
+        rest.intervals().iter().all(|&(low, high)| {
+            high < least && least <= LEAST_FRAME
+                || low > most && longest.is_some_and(|mtu| most >= mtu)
+        })
     }
 
     /// The program of packets for which all that is trusted holds; others are dropped. None if nothing is.
@@ -702,8 +711,9 @@ fn is_about_lengths(program: &Program, atom: &Atom, layout: &Layout) -> bool {
 
 const LENGTHS: [Field; 4] = [ip::LEN, ip::HL, ip6::PLEN, udp::LEN];
 
-/// Bytes of headers, at most: Ethernet with two tags, IPv4 and TCP with all options.
-const HEADERS: u128 = 14 + 8 + 60 + 60;
+/// Bytes that frames have at least, without their check sequence (IEEE 802.3 §3.2.7): what asks for no more asks
+/// whether headers are there.
+const LEAST_FRAME: u128 = 60;
 
 /// A condition over a program's terms, to which those are added that it has not got.
 fn atom(terms: &mut Vec<Term>, presumed: &codegen::Presumed) -> Atom {

@@ -117,7 +117,14 @@ fn divide(made: &Made, program: &Program, target: &Lacking, trust: bool) -> Offl
     let is_wire = is_wire(made);
     let trusts = |lack: &Lack| trust && *lack == Lack::Length;
     let (ingress, first) = (vec![1], Continuation(1));
-    let ends = Ends { is_wire: &is_wire, trust: &trusts, full: &BTreeMap::new(), ingress, first };
+    let ends = Ends {
+        is_wire: &is_wire,
+        trust: &trusts,
+        mtu: trust.then_some(1500),
+        full: &BTreeMap::new(),
+        ingress,
+        first,
+    };
     let parts = offload(program, target, &ends);
     for part in parts.continuations.iter().chain([&parts.segment.program]) {
         assert_eq!(verify::verify(part), [], "{part}");
