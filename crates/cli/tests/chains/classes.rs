@@ -14,8 +14,9 @@ use ir::{Base, Field, Graph, IntervalSet, Model, NodeId, Reason, Store};
 use net::checksum::checksum;
 use net::{Packet, Pool};
 
-use crate::support::{shared, start};
+use crate::support::start;
 use crate::tables::programs;
+use lab::shared;
 
 /// A program and the classes of what comes to its entry.
 pub type Programmed = (Program, Vec<TrafficClass>);

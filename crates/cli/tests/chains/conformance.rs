@@ -137,7 +137,7 @@ fn refused(
 
 fn walk(mode: impl Into<Mode>) {
     let mode = mode.into();
-    let Some(folder) = crate::support::shared("conformance") else { return };
+    let Some(folder) = lab::shared("conformance") else { return };
     let only = std::env::var("CASE").ok();
     let mut results: BTreeMap<String, Result<(), String>> = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {

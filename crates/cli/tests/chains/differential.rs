@@ -14,8 +14,9 @@ use dataplane::Rest;
 use net::pcap::{Options, Reader, Writer};
 
 use crate::outcome::{self, Arrivals, Seen, Tallies};
-use crate::support::{MODES, Mode, Started, shared, start};
+use crate::support::{MODES, Mode, Started, start};
 use functions::Chain;
+use lab::shared;
 use traffic::{Frame, Traffic};
 
 /// How packets are handed in.

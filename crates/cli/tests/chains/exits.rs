@@ -20,7 +20,8 @@ use net::Batch;
 use crate::classes::{Classified, Programmed};
 use crate::filetests::{self, Begin};
 use crate::outcome::{Arrivals, Seen, Tallies, arrivals, drain, handlers, state, tallies};
-use crate::support::{MODES, Mode, Started, shared, start_bound};
+use crate::support::{MODES, Mode, Started, start_bound};
+use lab::shared;
 
 /// Packets that are made for a chain: for each exit so many, and between these all in all.
 const PACKETS: usize = 8;

@@ -14,8 +14,9 @@ use ir::text::parse_programs;
 use ir::{FileId, Model, Program, Sources};
 
 use crate::filetests;
-use crate::support::{Started, shared};
+use crate::support::Started;
 use crate::tables::models;
+use lab::shared;
 
 /// The text of what a chain became, with what it is about.
 fn text(synthesis: &Synthesis, chain: &Chain) -> String {

@@ -106,6 +106,17 @@ wires:
     }
 }
 
+#[test]
+fn a_link_without_room_for_tags_is_named() {
+    if !possible() {
+        return;
+    }
+    for (mtu, narrow) in [(MTU, true), (UPLINK, false)] {
+        let told = Rack::new(ROUTER, "", mtu).serve(&[]).told();
+        assert_eq!(told.contains("has no room for tags"), narrow, "{told}");
+    }
+}
+
 /// The switch decides, and every packet comes to the server with a tag that says what.
 #[test]
 fn a_switch_that_trusts_nobody_hands_all_packets_to_the_server() {

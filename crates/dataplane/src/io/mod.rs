@@ -370,6 +370,7 @@ impl Bindings {
         if let Some(open) = self.shared().uplinks.get(&key).and_then(WeakOwned::upgrade) {
             return Ok(Box::new(uplink::Handle::new(open, uplink, receives)));
         }
+        self.shared().lines.extend(uplink::narrow(&uplink.interface.name));
         let device = self.interface(name, &uplink.interface, true)?;
         let wires = Arc::clone(&uplink.wires);
         let open = ThreadOwned::new(uplink::Shared::new(device, wires));

@@ -11,6 +11,7 @@ use ir::Reason;
 use net::{Batch, Packet, Pool};
 
 use super::interface::InterfaceSpec;
+use super::netdev::Asker;
 use crate::thread_owned::ThreadOwned;
 
 /// TPID and TCI (IEEE 802.1Q §9.5).
@@ -96,6 +97,21 @@ impl Shared {
             false => Ok(Received::HandedOn),
         }
     }
+}
+
+/// Bytes of the longest packets that hosts send, as a rule.
+const USUAL_MTU: usize = 1500;
+
+/// What is to be said of an interface that has no room for a tag beside the longest packets, which are lost there.
+pub(super) fn narrow(interface: &str) -> Option<String> {
+    let mtu = Asker::new().and_then(|asker| asker.mtu(interface)).ok()?;
+    let needed = USUAL_MTU + TAG;
+    (mtu < needed).then(|| {
+        format!(
+            "{interface}: mtu {mtu} has no room for tags beside packets of {USUAL_MTU} bytes, which may be lost; \
+             `ip link set {interface} mtu {needed}` here and on the switch makes it"
+        )
+    })
 }
 
 /// Takes the tag off a frame, and notes it with the packet. `None` if there is none.

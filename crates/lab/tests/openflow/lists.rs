@@ -1,28 +1,13 @@
 //! Long lists: proven, and how many entries they take.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
+use catena_lab::shared;
 use codegen::target;
 
 use crate::segments::Made;
-
-/// The folder of shared data, if it is there. In CI it must be.
-#[allow(clippy::print_stderr, reason = "who runs a test shall know what it did not test")]
-fn shared(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("CATENA_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let folder = root.join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{} is missing", folder.display());
-    eprintln!("not run: {} is missing", folder.display());
-    None
-}
 
 fn rules(file: &Path) -> Vec<String> {
     let mut text = String::new();

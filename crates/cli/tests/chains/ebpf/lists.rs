@@ -15,7 +15,7 @@ use net::wire::{Ipv4, ipv4};
 use super::proof::judge;
 use super::{device, kernel, root, segment};
 use crate::programs::chain;
-use crate::support::shared;
+use lab::shared;
 
 /// Lists: those of the examples, and those of the folder of shared data.
 fn lists() -> Vec<(String, PathBuf)> {

@@ -3,7 +3,7 @@
 //! An entry of the array is a cache line with a comparison and the two that may follow it, and says
 //! where each outcome leads: to another entry, or to an arm. The numbers that are compared stand side
 //! by side on the stack. An entry also says how many may follow it, which are fewer than the one
-//! before it says: so the verifier sees that the loop ends (Linux 6.8), and the reader that whoever
+//! before it says: so the verifier sees that the loop ends (seen on Linux 6.18), and the reader that whoever
 //! comes to an entry is in one state, however it came there.
 
 use std::collections::HashMap;
