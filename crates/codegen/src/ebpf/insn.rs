@@ -293,11 +293,9 @@ mod tests {
         let words = assemble(&lines).unwrap();
         assert_eq!(words, [instruction(EQUAL, 1, 0, 1, 7), EXIT, EXIT]);
         assert_eq!(assemble(&[line("nowhere")]), Err(TooFar));
-        let far: Vec<Line> = [Line::If(ALWAYS, 0, 0, 0, "end")]
-            .into_iter()
-            .chain([Line::Do(EXIT); 40_000])
-            .chain([Line::Label("end"), Line::Do(EXIT)])
-            .collect();
+        let mut far = vec![Line::If(ALWAYS, 0, 0, 0, "end")];
+        far.resize(40_001, Line::Do(EXIT));
+        far.extend([Line::Label("end"), Line::Do(EXIT)]);
         assert_eq!(assemble(&far).unwrap()[0], instruction(0x06, 0, 0, 0, 40_000));
     }
 }
