@@ -6,7 +6,7 @@ use std::io::Error;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use elements::device::Owned;
@@ -241,6 +241,8 @@ pub(super) struct Interface {
     /// Each worker's channel to the others, until the worker fetches it; none if they hand nothing to
     /// each other.
     hand_offs: Mutex<Vec<Option<HandOff>>>,
+    /// Set when it is closed, and as it was found.
+    left: Arc<OnceLock<()>>,
 }
 
 /// An interface that is there.
@@ -283,6 +285,7 @@ impl Interface {
             obstacle: Mutex::default(),
             owned: Mutex::new(Vec::new()),
             hand_offs: Mutex::new(Vec::new()),
+            left: Arc::default(),
         };
         let dispatch_mode = interface.dispatch.mode();
         if dispatch_mode.hands_on() && workers > 1 {
@@ -584,6 +587,11 @@ impl Interface {
         }
     }
 
+    /// What is set when it is closed, and as it was found.
+    pub(super) fn left(&self) -> Arc<OnceLock<()>> {
+        Arc::clone(&self.left)
+    }
+
     /// Switches on again what was switched off.
     pub(super) fn leave(&self) {
         if let Some(opened) = &mut *self.lock() {
@@ -807,6 +815,7 @@ impl Interface {
 impl Drop for Interface {
     fn drop(&mut self) {
         self.leave();
+        let _ = self.left.set(());
     }
 }
 

@@ -38,7 +38,7 @@ pub use xdp::{Loaded, Ran, Rejected};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest};
@@ -125,8 +125,8 @@ pub struct Interfaces(Arc<Mutex<Shared>>);
 
 #[derive(Default)]
 struct Shared {
-    /// By the interface's name.
-    interfaces: HashMap<String, Weak<Interface>>,
+    /// By the interface's name, each with what says when it is as it was found.
+    interfaces: HashMap<String, (Weak<Interface>, Arc<OnceLock<()>>)>,
     /// By the interface's name and the worker.
     live: HashMap<(String, usize), WeakOwned<Live>>,
     uplinks: HashMap<(String, usize), WeakOwned<uplink::Shared>>,
@@ -153,9 +153,15 @@ impl Interfaces {
     /// sockets) is left to it.
     pub fn leave(&self) {
         let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let open: Vec<_> = shared.interfaces.values().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = shared.interfaces.values().cloned().collect();
         drop(shared);
-        open.iter().for_each(|interface| interface.leave());
+        for (interface, left) in all {
+            match interface.upgrade() {
+                Some(interface) => interface.leave(),
+                // Another thread is closing it, and may not be through.
+                None => drop(left.wait()),
+            }
+        }
     }
 
     /// Brings the frames of groups, counted from 0, from one worker to another, which
@@ -337,7 +343,8 @@ impl Bindings {
         if let Some(live) = shared.live.get(&key).and_then(WeakOwned::upgrade) {
             return Ok(Box::new(Handle::new(live, receives)));
         }
-        let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
+        let interface = match shared.interfaces.get(&spec.name).and_then(|(open, _)| open.upgrade())
+        {
             Some(interface) => interface,
             None => {
                 let interfaces: HashSet<String> =
@@ -350,7 +357,8 @@ impl Bindings {
                     true => interface.describe(),
                     false => format!("{name}: {}", interface.describe()),
                 });
-                shared.interfaces.insert(spec.name.clone(), Arc::downgrade(&interface));
+                let known = (Arc::downgrade(&interface), interface.left());
+                shared.interfaces.insert(spec.name.clone(), known);
                 interface
             }
         };
