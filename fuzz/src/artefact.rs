@@ -7,7 +7,8 @@ use compiler::partition::{Ends, from_wire, offload};
 use ir::program::{Continuation, verify};
 use ir::text::parse_programs;
 use ir::topology::{Topology, Vocabulary};
-use ir::{FileId, NodeId, Port, Span};
+use ir::{Diagnostic, FileId, NodeId, Port, Span};
+use placement::Manifest;
 
 /// IPv4 to port 2, ARP to cores, all else dropped.
 const PROGRAM: &str = "\
@@ -65,9 +66,22 @@ pub fn topology(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let vocabulary = Vocabulary { targets: &["ovs"], trust: &["lengths"] };
     if let Err(found) = Topology::parse(FileId(0), &text, vocabulary) {
-        assert!(!found.is_empty(), "nothing is said against it");
-        let inside = |at: Span| at.start <= at.end && text.get(at.range()).is_some();
-        let labels = found.iter().flat_map(|found| &found.labels);
-        assert!(labels.map(|label| label.span).all(inside), "{found:?}");
+        said_at_a_place(&text, &found);
     }
+}
+
+/// A manifest: the same, and chains of one without errors can be placed.
+pub fn manifest(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Manifest::parse(FileId(0), &text) {
+        Ok(manifest) => assert!(manifest.chains.iter().all(|chain| chain.faults().is_empty())),
+        Err(found) => said_at_a_place(&text, &found),
+    }
+}
+
+fn said_at_a_place(text: &str, found: &[Diagnostic]) {
+    assert!(!found.is_empty(), "nothing is said against it");
+    let inside = |at: Span| at.start <= at.end && text.get(at.range()).is_some();
+    let labels = found.iter().flat_map(|found| &found.labels);
+    assert!(labels.map(|label| label.span).all(inside), "{found:?}");
 }

@@ -13,7 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
-pub use artefact::{flows, object, topology};
+pub use artefact::{flows, manifest, object, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -26,12 +26,13 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
     ("flows", flows),
     ("frame", frame),
+    ("manifest", manifest),
     ("object", object),
     ("packet", packet),
     ("pcap", pcap),

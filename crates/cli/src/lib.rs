@@ -49,6 +49,7 @@ enum Command {
     Fmt(commands::fmt::Fmt),
     Gen(commands::r#gen::Gen),
     Graph(commands::graph::Graph),
+    Place(commands::place::Place),
     Profile(commands::profile::Profile),
     Recv(commands::recv::Recv),
     /// Print the reference of commands as Markdown
@@ -72,6 +73,7 @@ impl Command {
             Self::Elements(elements) => elements.json,
             Self::Explain(explain) => explain.json,
             Self::Gen(generator) => generator.json,
+            Self::Place(place) => place.json,
             Self::Recv(recv) => recv.json,
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
@@ -127,6 +129,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Click => Ok(ExitCode::SUCCESS),
         Command::Reference => Ok(commands::reference::main(Cli::command())),
         Command::Compile(compile) => commands::compile::main(compile),
+        Command::Place(place) => commands::place::main(place),
         Command::Ctl(ctl) => commands::ctl::main(ctl),
         Command::Top(top) => commands::top::main(top),
         Command::Check(check) => commands::check::main(check).map_err(Failure::from),

@@ -15,6 +15,7 @@ pub mod model;
 mod notation;
 mod prefix_table;
 pub mod program;
+pub mod quantity;
 pub mod state;
 pub mod text;
 pub mod topology;

@@ -20,6 +20,10 @@
 //!   lan: tor.lan
 //!   wan: tor.wan
 //! ```
+//!
+//! For placement, a server says what cores it has (`cores: 16`, `keep: 2` for those that nothing is placed on, `clock: 1.7 GHz`),
+//! and its ports what their links carry (`rate: 40 Gbps`, `delay: 1 us`), and which cycles a card has that runs functions
+//! (`card: 20 GHz`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +31,7 @@ use serde::Deserialize;
 use serde_saphyr::{Location, Options, Spanned};
 
 use crate::diagnostic::{Diagnostic, FileId, Span, nearest};
+use crate::quantity::{self, Unit};
 
 /// What the words of a topology may be.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +43,7 @@ pub struct Vocabulary<'a> {
 }
 
 /// A rack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     /// Switches, by name.
     pub switches: BTreeMap<String, Switch>,
@@ -78,15 +83,32 @@ pub struct SwitchPort {
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Server {
+    /// Its cores, if placement is to use them.
+    pub cores: Option<Cores>,
     /// Its interfaces, by name.
     pub ports: BTreeMap<String, ServerPort>,
 }
 
+/// Cores of a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cores {
+    /// Those that functions can have.
+    pub count: usize,
+    /// Cycles of one in a second.
+    pub hertz: f64,
+}
+
 /// An interface of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPort {
+    /// What its link carries in each direction, in bits a second.
+    pub rate: Option<f64>,
+    /// How long a packet takes over its link, in seconds, without its transmission.
+    pub delay: f64,
+    /// Cycles in a second of all cores of the card, if it runs functions.
+    pub card: Option<f64>,
     /// The target that the card takes, if any.
     pub target: Option<String>,
     /// What frames are known to be that come in.
@@ -129,12 +151,19 @@ mod written {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     pub(super) struct Server {
+        pub(super) cores: Option<Spanned<usize>>,
+        #[serde(default)]
+        pub(super) keep: usize,
+        pub(super) clock: Option<Spanned<String>>,
         pub(super) ports: BTreeMap<String, ServerPort>,
     }
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     pub(super) struct ServerPort {
+        pub(super) rate: Option<Spanned<String>>,
+        pub(super) delay: Option<Spanned<String>>,
+        pub(super) card: Option<Spanned<String>>,
         pub(super) target: Option<Spanned<String>>,
         #[serde(default)]
         pub(super) trust: Vec<Spanned<String>>,
@@ -202,6 +231,14 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    /// A quantity; 0 if it is none, which is told.
+    fn quantity(&mut self, text: &Spanned<String>, unit: Unit) -> f64 {
+        quantity::parse(&text.value, unit).unwrap_or_else(|why| {
+            self.wrong(text, why, None);
+            0.0
+        })
+    }
+
     fn wrong<T>(&mut self, at: &Spanned<T>, message: String, help: Option<String>) {
         let error =
             Diagnostic::error("topology", message).label(span(self.file, at.referenced), "");
@@ -261,13 +298,39 @@ impl Reading<'_> {
             let mut ports = BTreeMap::new();
             for (port, of) in server.ports {
                 let target = of.target.map(|target| self.word("target", &target, targets));
-                ports.insert(port, ServerPort { target, trust: self.trust(&of.trust) });
+                let rate = of.rate.map(|rate| self.quantity(&rate, Unit::Rate));
+                let delay = of.delay.map_or(0.0, |delay| self.quantity(&delay, Unit::Time));
+                let card = of.card.map(|card| self.quantity(&card, Unit::Clock));
+                let trust = self.trust(&of.trust);
+                ports.insert(port, ServerPort { rate, delay, card, target, trust });
             }
+            let cores = match (server.cores, server.clock) {
+                (None, None) => None,
+                (Some(cores), Some(clock)) => {
+                    let hertz = self.quantity(&clock, Unit::Clock);
+                    let count = cores.value.checked_sub(server.keep);
+                    if count.is_none() {
+                        let message = format!("{} of {} cores are kept", server.keep, cores.value);
+                        self.wrong(&cores, message, None);
+                    }
+                    Some(Cores { count: count.unwrap_or(0), hertz })
+                }
+                (Some(cores), None) => {
+                    let help = Some("say their clock, such as `clock: 2.1 GHz`".into());
+                    self.wrong(&cores, format!("the cores of '{name}' have no clock"), help);
+                    None
+                }
+                (None, Some(clock)) => {
+                    let help = Some("say how many cores there are, such as `cores: 16`".into());
+                    self.wrong(&clock, format!("'{name}' has a clock and no cores"), help);
+                    None
+                }
+            };
             if topology.switches.contains_key(&name) {
                 let message = format!("'{name}' is a switch and a server");
                 self.found.push(Diagnostic::error("topology", message));
             }
-            topology.servers.insert(name, Server { ports });
+            topology.servers.insert(name, Server { cores, ports });
         }
         let known: BTreeSet<PortName> = topology.ports().collect();
         let mut taken: BTreeMap<PortName, String> = BTreeMap::new();
@@ -371,6 +434,21 @@ wires:
             ("[lengths]", "[length]", "rack.yaml:5: there is no trust 'length'"),
             ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:13: there is no port 's1.eth1'"),
             ("wan: tor.wan", "wan: tor", "rack.yaml:16: 'tor' names no port"),
+            (
+                "eth0: {}",
+                "eth0: { rate: 40 }",
+                "rack.yaml:10: '40' has no unit; units are bps, kbps, Mbps, Gbps, Tbps",
+            ),
+            (
+                "    ports:\n      eth0",
+                "    cores: 2\n    ports:\n      eth0",
+                "rack.yaml:9: the cores of 's1' have no clock",
+            ),
+            (
+                "    ports:\n      eth0",
+                "    cores: 2\n    keep: 3\n    clock: 1 GHz\n    ports:\n      eth0",
+                "rack.yaml:9: 3 of 2 cores are kept",
+            ),
             (
                 "wan: tor.wan",
                 "wan: tor.up",

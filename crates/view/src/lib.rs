@@ -13,6 +13,7 @@ mod layout;
 pub mod offload;
 pub mod paint;
 pub mod picture;
+pub mod placement;
 pub mod summary;
 pub mod svg;
 pub mod synth;

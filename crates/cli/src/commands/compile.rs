@@ -126,7 +126,7 @@ impl Device {
 }
 
 /// Reads a topology.
-fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure> {
+pub(crate) fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure> {
     let mut sources = Sources::new();
     let file = limits.disk().configuration(&mut sources, path)?;
     let text = Arc::clone(sources.text(file));

@@ -15,6 +15,7 @@ mod graph;
 mod growth;
 mod load;
 mod pages;
+mod place;
 mod profile;
 mod program;
 mod run;

@@ -1,0 +1,213 @@
+//! A plan: where each function runs, with how many cores, and the rate that each chain gets.
+
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{Kind, Problem};
+use crate::shape::Shape;
+
+/// Where a function runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Site {
+    /// On the switch.
+    Switch,
+    /// On the card of a host.
+    Card(usize),
+    /// On a host's cores.
+    Core(usize),
+}
+
+impl Site {
+    /// The kind of device.
+    pub fn kind(self) -> Kind {
+        match self {
+            Site::Switch => Kind::Switch,
+            Site::Card(_) => Kind::Card,
+            Site::Core(_) => Kind::Core,
+        }
+    }
+
+    /// The host behind whose link it is.
+    pub fn host(self) -> Option<usize> {
+        match self {
+            Site::Switch => None,
+            Site::Card(host) | Site::Core(host) => Some(host),
+        }
+    }
+}
+
+/// A chain in a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// By function: where it runs.
+    pub sites: Vec<Site>,
+    /// Cores of each group of functions next to each other on a host, by their first functions.
+    pub cores: Vec<usize>,
+    /// What it gets, in bits a second.
+    pub rate: f64,
+}
+
+/// A plan for all chains of a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Chains, in the problem's order.
+    pub chains: Vec<Placed>,
+    /// What is known of how good it is.
+    pub bound: Bound,
+}
+
+/// How good a plan is among all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// None is better.
+    Best,
+    /// None gains more than so much, in bits a second times their price.
+    AtMost(f64),
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Plan {
+    /// The rates of all chains together, in bits a second.
+    pub fn rate(&self) -> f64 {
+        self.chains.iter().map(|chain| chain.rate).sum()
+    }
+}
+
+/// The version of a plan's document.
+const VERSION: u32 = 1;
+
+/// A plan as a document: with names instead of numbers, so that people read it, and that it cannot be taken for
+/// one of other chains or hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// The format's version.
+    pub plan: u32,
+    /// How it was found.
+    pub policy: String,
+    /// What is known of how good it is.
+    pub bound: Bound,
+    /// Chains.
+    pub chains: Vec<ChainDocument>,
+}
+
+/// A chain in a plan's document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainDocument {
+    /// Its name.
+    pub name: String,
+    /// Bits a second that it gets.
+    pub rate: f64,
+    /// Its functions.
+    pub functions: Vec<FunctionDocument>,
+    /// Groups of functions that share cores.
+    pub groups: Vec<GroupDocument>,
+}
+
+/// Where a function runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionDocument {
+    /// Its name.
+    pub name: String,
+    /// The kind of device.
+    pub on: Kind,
+    /// The host of the card or the cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+/// Functions that share cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupDocument {
+    /// Their names.
+    pub functions: Vec<String>,
+    /// Cores.
+    pub cores: usize,
+}
+
+impl Document {
+    /// Of a plan.
+    pub fn of(problem: &Problem, plan: &Plan, policy: &str) -> Self {
+        let chains = problem.chains.iter().zip(&plan.chains).map(|(chain, placed)| {
+            let name = |at: usize| chain.functions[at].name.clone();
+            let site = |(at, site): (usize, &Site)| FunctionDocument {
+                name: name(at),
+                on: site.kind(),
+                host: site.host().map(|host| problem.hosts[host].name.clone()),
+            };
+            let shape = Shape::of(problem, chain, placed.sites.clone());
+            let groups = shape.groups.iter().zip(&placed.cores);
+            ChainDocument {
+                name: chain.name.clone(),
+                rate: placed.rate,
+                functions: placed.sites.iter().enumerate().map(site).collect(),
+                groups: groups
+                    .map(|(group, cores)| GroupDocument {
+                        functions: group.functions.iter().map(|at| name(*at)).collect(),
+                        cores: *cores,
+                    })
+                    .collect(),
+            }
+        });
+        Self {
+            plan: VERSION,
+            policy: policy.to_string(),
+            bound: plan.bound,
+            chains: chains.collect(),
+        }
+    }
+
+    /// The plan, for a problem.
+    ///
+    /// # Errors
+    /// How it is a plan for another, in words.
+    pub fn plan(&self, problem: &Problem) -> Result<Plan, String> {
+        if self.plan != VERSION {
+            return Err(format!("it is of version {}, this reads {VERSION}", self.plan));
+        }
+        fn names<'a>(of: impl Iterator<Item = &'a String>) -> String {
+            of.map(String::as_str).collect::<Vec<_>>().join(", ")
+        }
+        let (here, there) = (
+            names(self.chains.iter().map(|chain| &chain.name)),
+            names(problem.chains.iter().map(|chain| &chain.name)),
+        );
+        if here != there {
+            return Err(format!("it is for the chains {here}; at hand are {there}"));
+        }
+        let mut chains = Vec::new();
+        for (chain, of) in problem.chains.iter().zip(&self.chains) {
+            let here = names(of.functions.iter().map(|function| &function.name));
+            let there = names(chain.functions.iter().map(|function| &function.name));
+            if here != there {
+                return Err(format!(
+                    "chain {} has the functions {here} in it, and {there} at hand",
+                    chain.name
+                ));
+            }
+            let site = |function: &FunctionDocument| {
+                let named = |name: &String| problem.hosts.iter().position(|of| of.name == *name);
+                let host = function.host.as_ref().map(|name| {
+                    named(name).ok_or_else(|| format!("there is no host '{name}' at hand"))
+                });
+                match (function.on, host.transpose()?) {
+                    (Kind::Switch, None) => Ok(Site::Switch),
+                    (Kind::Card, Some(host)) => Ok(Site::Card(host)),
+                    (Kind::Core, Some(host)) => Ok(Site::Core(host)),
+                    (Kind::Switch, Some(_)) => {
+                        Err(format!("{} is on the switch, and on a host", function.name))
+                    }
+                    (kind, None) => Err(format!("{} is on a {kind} of no host", function.name)),
+                }
+            };
+            let sites = of.functions.iter().map(site).collect::<Result<Vec<Site>, String>>()?;
+            let cores = of.groups.iter().map(|group| group.cores).collect();
+            chains.push(Placed { sites, cores, rate: of.rate });
+        }
+        Ok(Plan { chains, bound: self.bound })
+    }
+}
