@@ -20,6 +20,7 @@ pub mod state;
 pub mod text;
 pub mod topology;
 pub mod verify;
+pub mod yaml;
 
 pub use diagnostic::{
     Diagnostic, FileId, Label, LineColumn, Severity, Sources, Span, has_errors, nearest,

@@ -28,10 +28,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_saphyr::{Location, Options, Spanned};
+use serde_saphyr::Spanned;
 
-use crate::diagnostic::{Diagnostic, FileId, Span, nearest};
-use crate::quantity::{self, Unit};
+use crate::diagnostic::{Diagnostic, FileId, nearest};
+use crate::quantity::Unit;
+use crate::yaml;
 
 /// What the words of a topology may be.
 #[derive(Clone, Copy, Debug)]
@@ -170,14 +171,6 @@ mod written {
     }
 }
 
-/// The range of bytes of a place in a text.
-fn span(file: FileId, at: Location) -> Span {
-    let (start, length) = (at.span().byte_offset(), at.span().byte_len());
-    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
-    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-    Span::new(file, start, start.saturating_add(length))
-}
-
 impl Topology {
     /// Reads a topology.
     ///
@@ -188,17 +181,12 @@ impl Topology {
         text: &str,
         vocabulary: Vocabulary<'_>,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let written: written::Topology =
-            serde_saphyr::from_str_with_options(text, Options::default()).map_err(|why| {
-                let at = why.location().map_or(Span::new(file, 0, 0), |at| span(file, at));
-                let message = why.without_snippet().to_string();
-                vec![Diagnostic::error("topology", message).label(at, "")]
-            })?;
-        let mut reading = Reading { file, vocabulary, found: Vec::new() };
+        let (written, errors) = yaml::Reading::of(file, text, "topology", None)?;
+        let mut reading = Reading { errors, vocabulary };
         let topology = reading.topology(written);
-        match reading.found.is_empty() {
+        match reading.errors.found.is_empty() {
             true => Ok(topology),
-            false => Err(reading.found),
+            false => Err(reading.errors.found),
         }
     }
 
@@ -225,29 +213,11 @@ impl Topology {
 }
 
 struct Reading<'a> {
-    file: FileId,
+    errors: yaml::Reading,
     vocabulary: Vocabulary<'a>,
-    found: Vec<Diagnostic>,
 }
 
 impl Reading<'_> {
-    /// A quantity; 0 if it is none, which is told.
-    fn quantity(&mut self, text: &Spanned<String>, unit: Unit) -> f64 {
-        quantity::parse(&text.value, unit).unwrap_or_else(|why| {
-            self.wrong(text, why, None);
-            0.0
-        })
-    }
-
-    fn wrong<T>(&mut self, at: &Spanned<T>, message: String, help: Option<String>) {
-        let error =
-            Diagnostic::error("topology", message).label(span(self.file, at.referenced), "");
-        self.found.push(match help {
-            Some(help) => error.help(help),
-            None => error,
-        });
-    }
-
     /// One of some words.
     fn word(&mut self, what: &str, word: &Spanned<String>, words: &[&str]) -> String {
         if !words.contains(&word.value.as_str()) {
@@ -255,7 +225,7 @@ impl Reading<'_> {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("there are {}", words.join(", ")),
             };
-            self.wrong(word, format!("there is no {what} '{}'", word.value), Some(help));
+            self.errors.wrong(word, format!("there is no {what} '{}'", word.value), Some(help));
         }
         word.value.clone()
     }
@@ -282,12 +252,16 @@ impl Reading<'_> {
                 if let Some(other) = numbers.insert(number, port.clone()) {
                     let message =
                         format!("'{name}.{other}' and '{name}.{port}' are both port {number}");
-                    self.wrong(&of.number, message, None);
+                    self.errors.wrong(&of.number, message, None);
                 }
                 // OpenFlow 1.3 §A.2.1: numbers from 0xffffff00 on are reserved.
                 if number == 0 || number >= 0xffff_ff00 {
                     let message = format!("{number} is no port's number");
-                    self.wrong(&of.number, message, Some("ports are numbered from 1 on".into()));
+                    self.errors.wrong(
+                        &of.number,
+                        message,
+                        Some("ports are numbered from 1 on".into()),
+                    );
                 }
                 let trust = self.trust(&of.trust);
                 ports.insert(port, SwitchPort { number, trust });
@@ -298,37 +272,37 @@ impl Reading<'_> {
             let mut ports = BTreeMap::new();
             for (port, of) in server.ports {
                 let target = of.target.map(|target| self.word("target", &target, targets));
-                let rate = of.rate.map(|rate| self.quantity(&rate, Unit::Rate));
-                let delay = of.delay.map_or(0.0, |delay| self.quantity(&delay, Unit::Time));
-                let card = of.card.map(|card| self.quantity(&card, Unit::Clock));
+                let rate = of.rate.map(|rate| self.errors.quantity(&rate, Unit::Rate));
+                let delay = of.delay.map_or(0.0, |delay| self.errors.quantity(&delay, Unit::Time));
+                let card = of.card.map(|card| self.errors.quantity(&card, Unit::Clock));
                 let trust = self.trust(&of.trust);
                 ports.insert(port, ServerPort { rate, delay, card, target, trust });
             }
             let cores = match (server.cores, server.clock) {
                 (None, None) => None,
                 (Some(cores), Some(clock)) => {
-                    let hertz = self.quantity(&clock, Unit::Clock);
+                    let hertz = self.errors.quantity(&clock, Unit::Clock);
                     let count = cores.value.checked_sub(server.keep);
                     if count.is_none() {
                         let message = format!("{} of {} cores are kept", server.keep, cores.value);
-                        self.wrong(&cores, message, None);
+                        self.errors.wrong(&cores, message, None);
                     }
                     Some(Cores { count: count.unwrap_or(0), hertz })
                 }
                 (Some(cores), None) => {
                     let help = Some("say their clock, such as `clock: 2.1 GHz`".into());
-                    self.wrong(&cores, format!("the cores of '{name}' have no clock"), help);
+                    self.errors.wrong(&cores, format!("the cores of '{name}' have no clock"), help);
                     None
                 }
                 (None, Some(clock)) => {
                     let help = Some("say how many cores there are, such as `cores: 16`".into());
-                    self.wrong(&clock, format!("'{name}' has a clock and no cores"), help);
+                    self.errors.wrong(&clock, format!("'{name}' has a clock and no cores"), help);
                     None
                 }
             };
             if topology.switches.contains_key(&name) {
                 let message = format!("'{name}' is a switch and a server");
-                self.found.push(Diagnostic::error("topology", message));
+                self.errors.found.push(Diagnostic::error("topology", message));
             }
             topology.servers.insert(name, Server { cores, ports });
         }
@@ -361,7 +335,7 @@ impl Reading<'_> {
         let name = &written.value;
         let Some((device, port)) = name.split_once('.') else {
             let message = format!("'{name}' names no port");
-            self.wrong(written, message, Some("a port is named device.port".into()));
+            self.errors.wrong(written, message, Some("a port is named device.port".into()));
             return None;
         };
         let port = PortName { device: device.into(), port: port.into() };
@@ -370,11 +344,11 @@ impl Reading<'_> {
                 known.iter().map(|port| format!("{}.{}", port.device, port.port)).collect();
             let near = nearest(name, names.iter().map(String::as_str));
             let help = near.map(|near| format!("did you mean '{near}'?"));
-            self.wrong(written, format!("there is no port '{name}'"), help);
+            self.errors.wrong(written, format!("there is no port '{name}'"), help);
             return None;
         }
         if let Some(by) = taken.insert(port.clone(), what.to_string()) {
-            self.wrong(written, format!("'{name}' is taken by {by}"), None);
+            self.errors.wrong(written, format!("'{name}' is taken by {by}"), None);
         }
         Some(port)
     }
@@ -437,17 +411,17 @@ wires:
             (
                 "eth0: {}",
                 "eth0: { rate: 40 }",
-                "rack.yaml:10: '40' has no unit; units are bps, kbps, Mbps, Gbps, Tbps",
+                "rack.yaml:11: '40' has no unit; units are bps, kbps, Mbps, Gbps, Tbps",
             ),
             (
                 "    ports:\n      eth0",
                 "    cores: 2\n    ports:\n      eth0",
-                "rack.yaml:9: the cores of 's1' have no clock",
+                "rack.yaml:10: the cores of 's1' have no clock",
             ),
             (
                 "    ports:\n      eth0",
                 "    cores: 2\n    keep: 3\n    clock: 1 GHz\n    ports:\n      eth0",
-                "rack.yaml:9: 3 of 2 cores are kept",
+                "rack.yaml:10: 3 of 2 cores are kept",
             ),
             (
                 "wan: tor.wan",

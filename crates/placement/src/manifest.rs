@@ -20,11 +20,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ir::quantity::{self, Unit};
+use ir::quantity::Unit;
 use ir::topology::{PortName, Topology};
-use ir::{Diagnostic, FileId, Span, nearest};
+use ir::yaml::Reading;
+use ir::{Diagnostic, FileId, nearest};
 use serde::Deserialize;
-use serde_saphyr::{Location, Options, Spanned};
+use serde_saphyr::Spanned;
 
 use crate::problem::{Card, Chain, Edge, Function, Host, Kind, Problem, Replication, Slo};
 
@@ -88,30 +89,20 @@ pub struct Manifest {
 /// Functions that a chain may have: more are an error.
 const MAX_FUNCTIONS: usize = 256;
 
-/// The range of bytes of a place in a text.
-fn span(file: FileId, at: Location) -> Span {
-    let (start, length) = (at.span().byte_offset(), at.span().byte_len());
-    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
-    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-    Span::new(file, start, start.saturating_add(length))
-}
-
 impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(file: FileId, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let written: written::Manifest =
-            serde_saphyr::from_str_with_options(text, Options::default()).map_err(|why| {
-                let at = why.location().map_or(Span::new(file, 0, 0), |at| span(file, at));
-                vec![Diagnostic::error(CODE, why.without_snippet().to_string()).label(at, "")]
-            })?;
-        let mut reading = Reading { file, found: Vec::new() };
+        let help = "a chain with `::` stands in quotes, or behind `|` on lines of its own";
+        let (written, errors) =
+            Reading::of::<written::Manifest>(file, text, "manifest", Some(help))?;
+        let mut reading = Chains(errors);
         let manifest = reading.manifest(&written);
-        match reading.found.is_empty() {
+        match reading.0.found.is_empty() {
             true => Ok(manifest),
-            false => Err(reading.found),
+            false => Err(reading.0.found),
         }
     }
 
@@ -165,40 +156,24 @@ impl Manifest {
     }
 }
 
-/// The code of its diagnostics.
-const CODE: &str = "manifest";
+/// The chains of a manifest while they are read.
+struct Chains(Reading);
 
-struct Reading {
-    file: FileId,
-    found: Vec<Diagnostic>,
-}
-
-impl Reading {
-    fn wrong<T>(&mut self, at: &Spanned<T>, message: String, help: Option<String>) {
-        let error = Diagnostic::error(CODE, message).label(span(self.file, at.referenced), "");
-        self.found.push(match help {
-            Some(help) => error.help(help),
-            None => error,
-        });
-    }
-
-    fn quantity(&mut self, text: &Spanned<String>, unit: Unit) -> f64 {
-        quantity::parse(&text.value, unit).unwrap_or_else(|why| {
-            self.wrong(text, why, None);
-            0.0
-        })
-    }
-
+impl Chains {
     fn manifest(&mut self, written: &written::Manifest) -> Manifest {
         let packet_bits =
-            written.packet.as_ref().map_or(12_000.0, |text| self.quantity(text, Unit::Length));
+            written.packet.as_ref().map_or(12_000.0, |text| self.0.quantity(text, Unit::Length));
         let mut functions = BTreeMap::new();
         for (name, function) in &written.functions {
             let kinds = function.on.iter().filter_map(|word| {
                 let kind = Kind::ALL.iter().find(|(kind, _)| *kind == word.value);
                 if kind.is_none() {
                     let help = Some("there are switch, card and core".to_string());
-                    self.wrong(word, format!("there is no kind of device '{}'", word.value), help);
+                    self.0.wrong(
+                        word,
+                        format!("there is no kind of device '{}'", word.value),
+                        help,
+                    );
                 }
                 kind.map(|(_, kind)| *kind)
             });
@@ -219,7 +194,7 @@ impl Reading {
         for chain in &written.chains {
             if !names.insert(&chain.name.value) {
                 let message = format!("two chains are called '{}'", chain.name.value);
-                self.wrong(&chain.name, message, None);
+                self.0.wrong(&chain.name, message, None);
             }
             chains.extend(self.chain(chain, &functions));
         }
@@ -231,11 +206,11 @@ impl Reading {
         written: &written::Chain,
         functions: &BTreeMap<&str, Function>,
     ) -> Option<Chain> {
-        let before = self.found.len();
+        let before = self.0.found.len();
         let mut drawn = match Drawn::read(&written.chain.value, functions) {
             Ok(drawn) => drawn,
             Err((message, help)) => {
-                self.wrong(&written.chain, message, help);
+                self.0.wrong(&written.chain, message, help);
                 return None;
             }
         };
@@ -243,7 +218,7 @@ impl Reading {
             let Some(at) = drawn.functions.iter().position(|of| of.name == *name) else {
                 let names = drawn.functions.iter().map(|of| of.name.as_str());
                 let help = nearest(name, names).map(|near| format!("did you mean '{near}'?"));
-                self.wrong(shares, format!("the chain has no function '{name}'"), help);
+                self.0.wrong(shares, format!("the chain has no function '{name}'"), help);
                 continue;
             };
             let ports = drawn.links.iter().filter(|(from, ..)| *from == at);
@@ -251,9 +226,9 @@ impl Reading {
             if shares.value.len() != ports {
                 let message =
                     format!("{} shares for the {ports} ports of '{name}'", shares.value.len());
-                self.wrong(shares, message, None);
+                self.0.wrong(shares, message, None);
             } else if (shares.value.iter().sum::<f64>() - 1.0).abs() > 1e-3 {
-                self.wrong(shares, format!("the shares of '{name}' do not add up to 1"), None);
+                self.0.wrong(shares, format!("the shares of '{name}' do not add up to 1"), None);
             } else {
                 drawn.shares.insert(at, shares.value.clone());
             }
@@ -261,20 +236,20 @@ impl Reading {
         let (functions, edges) = match drawn.in_order() {
             Ok(ordered) => ordered,
             Err(message) => {
-                self.wrong(&written.chain, message, None);
+                self.0.wrong(&written.chain, message, None);
                 return None;
             }
         };
         let slo = Slo {
-            min: written.slo.min.as_ref().map_or(0.0, |min| self.quantity(min, Unit::Rate)),
-            max: self.quantity(&written.slo.max, Unit::Rate),
-            delay: written.slo.delay.as_ref().map(|delay| self.quantity(delay, Unit::Time)),
+            min: written.slo.min.as_ref().map_or(0.0, |min| self.0.quantity(min, Unit::Rate)),
+            max: self.0.quantity(&written.slo.max, Unit::Rate),
+            delay: written.slo.delay.as_ref().map(|delay| self.0.quantity(delay, Unit::Time)),
             price: written.slo.price.unwrap_or(1.0),
         };
         let chain = Chain { name: written.name.value.clone(), functions, edges, slo };
-        if self.found.len() == before {
+        if self.0.found.len() == before {
             for fault in chain.faults() {
-                self.wrong(&written.name, fault, None);
+                self.0.wrong(&written.name, fault, None);
             }
         }
         Some(chain)
