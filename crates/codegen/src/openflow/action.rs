@@ -303,9 +303,12 @@ impl Change<'_> {
             frame[ip + 2..ip + 4].copy_from_slice(&((128 - ip) as u16).to_be_bytes());
             frame[ip + 6..ip + 8].fill(0);
             frame[ip + 8] = ttl.unwrap_or(MOST_HOPS as u8 + 1 + frame[ip + 8] % 200);
-            frame[ip + 10..ip + 12].fill(0);
-            let sum = !folded(words(&frame[ip..ip + 20]).sum());
-            frame[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+            // Some checksums are wrong: a switch adjusts them, and never makes them right.
+            if sample.is_multiple_of(2) {
+                frame[ip + 10..ip + 12].fill(0);
+                let sum = !folded(words(&frame[ip..ip + 20]).sum());
+                frame[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+            }
         }
         frame
     }

@@ -2,6 +2,7 @@
 //! lengths are right. Open vSwitch takes all fields of other headers for 0, and looks behind an LLC and SNAP header.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use ir::field::{arp, eth, ip, ip6, meta, vlan};
 use ir::layout::{Header, Kind, Layout};
@@ -28,31 +29,44 @@ pub(super) fn presumed(
     let mut all = Vec::new();
     match program.step(step) {
         Step::Classify { keys, rules, .. } => {
-            // A rule on ports says itself that it is about TCP.
+            // A rule on ports says itself that it is about TCP, and perhaps that it is about no fragments.
             for cube in rules.iter().flat_map(|rule| rule.cubes.iter()) {
                 let layout = table::layout_of(program, layout, keys, cube);
-                let terms = cube.iter().filter_map(|(key, _)| keys.get(usize::from(*key)));
-                presume(program, &layout, terms.copied().collect(), true, &mut all)?;
+                let said = cube.iter().filter_map(|(key, set)| {
+                    let term = *keys.get(usize::from(*key))?;
+                    Some((term, set))
+                });
+                presume(program, &layout, &said.collect::<Vec<_>>(), &mut all)?;
             }
         }
         Step::Lookup { lookup, .. } => {
-            let keys = program.lookups[usize::from(lookup.0)].key.clone();
-            presume(program, layout, keys, false, &mut all)?;
+            let keys = &program.lookups[usize::from(lookup.0)].key;
+            presume(program, layout, &unsaid(keys), &mut all)?;
         }
-        step => presume(program, layout, step.terms(), false, &mut all)?,
+        step => presume(program, layout, &unsaid(&step.terms()), &mut all)?,
     }
     Ok(all)
 }
 
-/// What is presumed where these numbers are looked at.
+/// Numbers that are looked at without a set that they are in.
+fn unsaid(terms: &[TermId]) -> Vec<(TermId, &'static IntervalSet)> {
+    static ANY: LazyLock<IntervalSet> = LazyLock::new(|| IntervalSet::range(0, u128::MAX));
+    terms.iter().map(|term| (*term, &*ANY)).collect()
+}
+
+/// What is presumed where these numbers are looked at; those of a rule are all in these sets.
 fn presume(
     program: &Program,
     layout: &Layout,
-    mut terms: Vec<TermId>,
-    is_list: bool,
+    said: &[(TermId, &IntervalSet)],
     all: &mut Vec<Presumption>,
 ) -> Result<(), Lack> {
-    let mut presuming = Presuming { layout, is_list, when: Vec::new(), all };
+    let fields = said.iter().filter_map(|(term, set)| match program.term(*term) {
+        Term::Input(field) => Some((*field, *set)),
+        _ => None,
+    });
+    let mut presuming = Presuming { layout, said: fields.collect(), when: Vec::new(), all };
+    let mut terms: Vec<TermId> = said.iter().map(|(term, _)| *term).collect();
     if let Some(tag) = presuming.tag().filter(|tag| !TAGS.contains(tag)) {
         return Err(Lack::Field(format!("a tag of type {tag:#06x}")));
     }
@@ -94,8 +108,8 @@ const TAGS: [u128; 2] = [0x8100, 0x88a8];
 
 struct Presuming<'a> {
     layout: &'a Layout,
-    /// Whether what needs fragments' ports says so itself.
-    is_list: bool,
+    /// What is looked at says itself that these fields are in these sets.
+    said: Vec<(Field, &'a IntervalSet)>,
     /// Of which packets only, at present.
     when: Vec<(Field, IntervalSet)>,
     all: &'a mut Vec<Presumption>,
@@ -226,6 +240,24 @@ impl Presuming<'_> {
         }
     }
 
+    /// Whether what is looked at says itself that a fragment's offset is 0.
+    fn is_first(&self, offset: Field) -> bool {
+        let end = |field: Field| field.offset + field.width;
+        self.said.iter().any(|&(field, set)| {
+            let around = field.base == offset.base
+                && field.offset <= offset.offset
+                && end(offset) <= end(field);
+            let bits = u128::MAX >> (128 - offset.width);
+            let above = u32::from(end(field).saturating_sub(end(offset)));
+            let is_zero = |number: u128| number >> above & bits == 0;
+            around
+                && set
+                    .intervals()
+                    .iter()
+                    .all(|&(low, high)| is_zero(low) && (high - low) >> above == 0 && is_zero(high))
+        })
+    }
+
     fn fits(&mut self, field: Field, plus: i32) {
         let plus = u32::try_from(plus).unwrap_or(0);
         self.add(Presumed::Fits { field, times: 1, plus, within: meta::LEN }, Lack::Length);
@@ -251,7 +283,7 @@ impl Presuming<'_> {
         if network.kind == Kind::Ipv4 {
             let words = u128::try_from(length / 4).unwrap_or(0);
             self.is_in(&network, ip::HL, words, words);
-            if !self.is_list {
+            if !self.is_first(Self::of(&network, ip::FRAG)) {
                 self.is_in(&network, ip::FRAG, 0, 0);
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn abort(segment: &Program) -> Exit {
         writes: Writes::default(),
         end,
         barrier: None,
-        visited: Vec::new(),
+        visited: vec![segment.entry],
         copies: Vec::new(),
     }
 }

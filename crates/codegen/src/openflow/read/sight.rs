@@ -410,28 +410,32 @@ impl Sight {
                     _ => bits(from + 192, 32),
                 }
             }
-            Name::Source6 | Name::Destination6 => {
+            Name::Source6 | Name::Destination6 | Name::Label6 => {
                 let (network, at) = self.network(terms)?;
                 match (network, name) {
                     (Network::Ip6, Name::Source6) => bits(8 * at + 64, 128),
+                    (Network::Ip6, Name::Label6) => bits(8 * at + 12, 20),
                     (Network::Ip6, _) => bits(8 * at + 192, 128),
                     _ => zero,
                 }
             }
-            Name::Protocol
-            | Name::Source
-            | Name::Destination
-            | Name::Dscp
-            | Name::Ecn
-            | Name::Ttl
-            | Name::Fragment
-            | Name::Later => {
+            Name::Dscp | Name::Ecn | Name::Ttl => {
+                let (network, at) = self.network(terms)?;
+                let from = 8 * at;
+                match (network, name) {
+                    (Network::Ip, Name::Dscp) => bits(from + 8, 6),
+                    (Network::Ip, Name::Ecn) => bits(from + 14, 2),
+                    (Network::Ip, _) => bits(from + 64, 8),
+                    (Network::Ip6, Name::Dscp) => bits(from + 4, 6),
+                    (Network::Ip6, Name::Ecn) => bits(from + 10, 2),
+                    (Network::Ip6, _) => bits(from + 56, 8),
+                    _ => zero,
+                }
+            }
+            Name::Protocol | Name::Source | Name::Destination | Name::Fragment | Name::Later => {
                 let Some(ip) = self.ip(terms)? else { return zero };
                 let from = 8 * ip;
                 match name {
-                    Name::Dscp => bits(from + 8, 6),
-                    Name::Ecn => bits(from + 14, 2),
-                    Name::Ttl => bits(from + 64, 8),
                     Name::Protocol => bits(from + 72, 8),
                     Name::Source => bits(from + 96, 32),
                     Name::Destination => bits(from + 128, 32),

@@ -31,6 +31,7 @@ pub(super) enum Name {
     Later,
     Source6,
     Destination6,
+    Label6,
     SourcePort,
     DestinationPort,
     TcpFlags,
@@ -53,6 +54,7 @@ impl Name {
             Name::Ecn => 2,
             Name::Fragment | Name::Later => 1,
             Name::Source6 | Name::Destination6 => 128,
+            Name::Label6 => 20,
             Name::TcpFlags => 12,
         }
     }
@@ -145,8 +147,11 @@ fn entry(line: usize, text: &str) -> Result<Entry, String> {
     for act in &entry.acts {
         match act {
             Act::Set(Name::Vlan | Name::Priority, _) => {}
+            Act::Set(name @ (Name::Dscp | Name::Ecn | Name::Ttl), _) => {
+                written(&entry.when, *name)?
+            }
             Act::Set(name, _) => needs(&entry.when, *name)?,
-            Act::Age => needs(&entry.when, Name::Ttl)?,
+            Act::Age => written(&entry.when, Name::Ttl)?,
             _ => {}
         }
     }
@@ -155,6 +160,15 @@ fn entry(line: usize, text: &str) -> Result<Entry, String> {
         return Err("'goto_table' stands before other actions".into());
     }
     Ok(entry)
+}
+
+/// A field that IPv6 has, too, is written in IPv4 headers only: what a switch does to others is not imitated.
+fn written(when: &[Bits], name: Name) -> Result<(), String> {
+    let is_ip4 = |bits: &Bits| bits.name == Name::EthType && bits.value == 0x0800;
+    match when.iter().any(is_ip4) {
+        true => needs(when, name),
+        false => Err(format!("{name:?} is written where no IPv4 header is known to be")),
+    }
 }
 
 /// The parts between commas and blanks.
@@ -229,6 +243,7 @@ fn named(name: &str) -> Option<Name> {
         "nw_ttl" => Name::Ttl,
         "ipv6_src" => Name::Source6,
         "ipv6_dst" => Name::Destination6,
+        "ipv6_label" => Name::Label6,
         "tcp_src" | "udp_src" | "sctp_src" | "tp_src" => Name::SourcePort,
         "tcp_dst" | "udp_dst" | "sctp_dst" | "tp_dst" => Name::DestinationPort,
         "tcp_flags" => Name::TcpFlags,
@@ -311,9 +326,10 @@ fn needs(when: &[Bits], name: Name) -> Result<(), String> {
         Name::ArpOp | Name::ArpSpa | Name::ArpTpa | Name::ArpSha | Name::ArpTha => {
             is(Name::EthType, 0x0806)
         }
-        Name::Source6 | Name::Destination6 => ip6,
-        Name::Source | Name::Destination | Name::Protocol | Name::Dscp | Name::Ecn => ip4,
-        Name::Ttl | Name::Fragment | Name::Later => ip4,
+        Name::Source6 | Name::Destination6 | Name::Label6 => ip6,
+        Name::Source | Name::Destination | Name::Protocol => ip4,
+        Name::Dscp | Name::Ecn | Name::Ttl => ip4 || ip6,
+        Name::Fragment | Name::Later => ip4,
         Name::SourcePort | Name::DestinationPort => {
             ip4 && [6, 17, 132].into_iter().any(|protocol| is(Name::Protocol, protocol))
         }
