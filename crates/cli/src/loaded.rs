@@ -21,7 +21,7 @@ pub(crate) struct Loaded {
     /// By element: whether programs can look flows up in a table that it keeps.
     pub(crate) tables: Vec<bool>,
     /// By element: whether it makes packets of which nothing but their bytes is known.
-    bare: Vec<bool>,
+    frames: Vec<bool>,
     pub(crate) elaboration: Duration,
 }
 
@@ -49,15 +49,15 @@ pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<
         });
         let elements = || made.elements.iter();
         let models: Vec<Model> = elements().map(|element| element.model()).collect();
-        let bare: Vec<bool> = elements().map(|element| element.makes_bare_packets()).collect();
+        let frames: Vec<bool> = elements().map(|element| element.receives_frames()).collect();
         let tables: Vec<bool> = made.elements.iter().map(|e| e.flows().is_some()).collect();
-        made_of = Some((models, tables, bare));
+        made_of = Some((models, tables, frames));
     }
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
     match (chain, made_of.filter(|_| !has_errors(&found))) {
-        (Some(chain), Some((models, tables, bare))) => {
-            Ok(Loaded { sources, file, chain, models, tables, bare, elaboration })
+        (Some(chain), Some((models, tables, frames))) => {
+            Ok(Loaded { sources, file, chain, models, tables, frames, elaboration })
         }
         _ => Err(Failure::of(found, sources)),
     }
@@ -66,6 +66,6 @@ pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<
 impl Loaded {
     /// Where the chain meets wires.
     pub(crate) fn wires(&self) -> Wires {
-        Wires::of(&self.chain.graph, |node| self.bare[node])
+        Wires::of(&self.chain.graph, |node| self.frames[node])
     }
 }

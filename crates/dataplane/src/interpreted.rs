@@ -237,6 +237,10 @@ impl Element for Interpreted {
         self.element.borrow().makes_bare_packets()
     }
 
+    fn receives_frames(&self) -> bool {
+        self.element.borrow().receives_frames()
+    }
+
     fn on_stop(&mut self, cx: &mut Context<'_>) -> bool {
         self.native(cx.now(), |element| element.on_stop(cx))
     }

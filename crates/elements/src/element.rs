@@ -215,6 +215,12 @@ pub trait Element {
         false
     }
 
+    /// Whether the packets that the element makes are frames as an interface receives them: bare, and of headers only
+    /// the first is marked.
+    fn receives_frames(&self) -> bool {
+        false
+    }
+
     /// Called when the driver was told to stop, once for each time it was told; an element that
     /// answers `true` has taken this one over (DriverManager), and the chain runs on.
     fn on_stop(&mut self, _cx: &mut Context<'_>) -> bool {

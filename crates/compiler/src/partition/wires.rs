@@ -18,9 +18,9 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// The wires of a chain. `is_bare` tells by element whether the packets that it makes are frames
-    /// about which nothing else is known.
-    pub fn of(graph: &Graph, is_bare: impl Fn(usize) -> bool) -> Self {
+    /// The wires of a chain. `frames` tells by element whether the packets that it makes are frames as an interface
+    /// receives them.
+    pub fn of(graph: &Graph, frames: impl Fn(usize) -> bool) -> Self {
         let mut wires = Self::default();
         let boundary = |node: usize| registry::find(&graph.nodes[node].class)?.boundary;
         let name = |node: usize| {
@@ -37,7 +37,7 @@ impl Wires {
                     let comes_in = |from: Port| {
                         from.port == 0
                             && boundary(from.node) == Some(Boundary::Ingress)
-                            && is_bare(from.node)
+                            && frames(from.node)
                     };
                     if feeders.all(comes_in) {
                         wires.ingress.entry(entry).or_default().push(name(node));

@@ -199,6 +199,10 @@ impl Element for FromDevice {
         true
     }
 
+    fn receives_frames(&self) -> bool {
+        !self.force_ip
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         let request = DeviceRequest::Interface { name: self.name.clone(), receive: true };
         let device = cx.open(&request, self.span)?;

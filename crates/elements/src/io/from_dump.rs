@@ -474,6 +474,10 @@ impl Element for FromDump {
         true
     }
 
+    fn receives_frames(&self) -> bool {
+        !self.force_ip
+    }
+
     fn handler_calls(&self) -> HandlerCalls {
         match self.stop {
             true => HandlerCalls::Of(Vec::new()),
