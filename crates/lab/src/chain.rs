@@ -18,6 +18,8 @@ use engine::session::{self, Path, Setup};
 use ir::program::{Continuation, StepId};
 use ir::{Diagnostic, FileId, Program, Sources, has_errors};
 
+use crate::front::{Front, wires};
+
 /// How a chain is executed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
@@ -27,11 +29,29 @@ pub struct Mode {
     pub cut: bool,
     /// Whether elements take some bursts, drawn at random, in the place of programs.
     pub drawn: bool,
+    /// The device that stands in front of the cores.
+    pub device: Option<Front>,
+}
+
+impl Mode {
+    /// Packets are carried by this code, and that is all.
+    pub const fn of(path: Path) -> Self {
+        Self { path, cut: false, drawn: false, device: None }
+    }
+
+    /// Behind devices of every target. What was read back from the artefact is interpreted, and so is the cores' part.
+    pub fn behind_devices() -> Vec<Self> {
+        let path = Path::SynthesisedInterpreted;
+        let fronts = codegen::targets().iter().flat_map(|target| {
+            [false, true].map(|trusting| Front { target: target.name(), trusting })
+        });
+        fronts.map(|front| Self { device: Some(front), ..Self::of(path) }).collect()
+    }
 }
 
 impl From<Path> for Mode {
     fn from(path: Path) -> Self {
-        Self { path, cut: false, drawn: false }
+        Self::of(path)
     }
 }
 
@@ -39,19 +59,21 @@ impl Debug for Mode {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (cut, drawn) =
             (if self.cut { "Cut" } else { "" }, if self.drawn { "Drawn" } else { "" });
-        write!(f, "{:?}{cut}{drawn}", self.path)
+        write!(f, "{:?}{cut}{drawn}", self.path)?;
+        let Some(Front { target, trusting }) = self.device else { return Ok(()) };
+        write!(f, "Behind-{target}{}", if trusting { "-trusting" } else { "" })
     }
 }
 
-/// Every way of executing a chain.
+/// Every way of executing a chain on cores alone.
 pub const MODES: [Mode; 7] = [
-    Mode { path: Path::Native, cut: false, drawn: false },
-    Mode { path: Path::Interpreted, cut: false, drawn: false },
-    Mode { path: Path::Synthesised, cut: false, drawn: false },
-    Mode { path: Path::Synthesised, cut: false, drawn: true },
-    Mode { path: Path::SynthesisedInterpreted, cut: false, drawn: false },
-    Mode { path: Path::Synthesised, cut: true, drawn: false },
-    Mode { path: Path::SynthesisedInterpreted, cut: true, drawn: false },
+    Mode::of(Path::Native),
+    Mode::of(Path::Interpreted),
+    Mode::of(Path::Synthesised),
+    Mode { drawn: true, ..Mode::of(Path::Synthesised) },
+    Mode::of(Path::SynthesisedInterpreted),
+    Mode { cut: true, ..Mode::of(Path::Synthesised) },
+    Mode { cut: true, ..Mode::of(Path::SynthesisedInterpreted) },
 ];
 
 /// Programs are cut at so many steps at the most.
@@ -129,6 +151,8 @@ pub struct Started {
     pub clock: VirtualClock,
     /// What it printed.
     pub heard: Heard,
+    /// How it is executed.
+    pub mode: Mode,
 }
 
 /// Starts a chain, or gives its errors with the sources.
@@ -150,28 +174,45 @@ pub fn start_bound(
     mode: impl Into<Mode>,
     mut bindings: Bindings,
 ) -> Result<Started, (Vec<Diagnostic>, Sources)> {
-    let Mode { path, cut: is_cut, drawn } = mode.into();
-    let program_use = if drawn { ProgramUse::Drawn(7) } else { ProgramUse::Always };
+    let mode = mode.into();
+    let program_use = if mode.drawn { ProgramUse::Drawn(7) } else { ProgramUse::Always };
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
-    let mut diagnostics = Vec::new();
+    let mut files = Folder { folder: folder.to_path_buf(), ..Folder::default() };
+    let options = compiler::Options::default();
+    let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);
+    let Some(chain) = chain else { return Err((diagnostics, sources)) };
+    let cut = match mode.device {
+        Some(front) => {
+            // What is wrong is found once more.
+            let mut found = Vec::new();
+            let made = compiler::instantiate(&chain, &mut sources, &mut files, &mut found);
+            let Some(made) = made else {
+                diagnostics.extend(found);
+                return Err((diagnostics, sources));
+            };
+            let wires = wires(&chain.graph, |node| made.elements[node].receives_frames());
+            Some(front.divide(&chain.graph, wires))
+        }
+        None => mode.cut.then(|| Arc::new(cut) as session::Cut),
+    };
     let setup = Setup {
         part: Part::default(),
-        files: &mut Folder { folder: folder.to_path_buf(), ..Folder::default() },
+        files: &mut files,
         devices: &mut bindings,
         clock: Box::new(clock.clone()),
         listener: Box::new(heard.clone()),
         seed: 7,
-        path,
+        path: mode.path,
         background: None,
         program_use,
-        cut: is_cut.then(|| Arc::new(cut) as session::Cut),
+        cut,
         unproven: false,
     };
-    match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
-        Some((chain, router)) if !has_errors(&diagnostics) => {
-            Ok(Started { chain, router, clock, heard })
+    match session::assemble(&chain, &mut sources, setup, &mut diagnostics) {
+        Some(router) if !has_errors(&diagnostics) => {
+            Ok(Started { chain, router, clock, heard, mode })
         }
         _ => Err((diagnostics, sources)),
     }

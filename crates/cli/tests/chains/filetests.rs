@@ -7,6 +7,7 @@ mod format;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use dataplane::Rest;
@@ -19,6 +20,7 @@ use net::{Batch, notation};
 
 use crate::support::{MODES, Mode, Started, start_bound};
 use format::{Filetest, Step, parse};
+use lab::front::receive;
 
 /// How packets are handed in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,14 +29,24 @@ enum Burst {
     Many,
 }
 
+/// The type of frames that hold no IP packets (IEEE 802, for experiments).
+const RAW: &str = "88b5";
+
+/// A packet in a frame of a type.
+fn framed(packet: &[u8], header: &str) -> Vec<u8> {
+    let number = u16::from_str_radix(header, 16).expect("digits");
+    let addresses = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    [&addresses[..], &number.to_be_bytes(), packet].concat()
+}
+
 /// How text is packed into one line.
 fn one_line(text: &str) -> String {
     text.trim().replace('\n', "\\n").replace('\t', "\\t")
 }
 
 impl Filetest {
-    /// The chain as a compound, with sources and sinks for its inputs and outputs.
-    fn text(&self) -> String {
+    /// The chain as a compound, with sources and sinks for its inputs and outputs. Devices take and give frames.
+    fn text(&self, framed: bool) -> String {
         let fed = self.steps.iter().filter_map(|s| match s {
             Step::Packet(port, _) => Some(*port + 1),
             _ => None,
@@ -45,12 +57,47 @@ impl Filetest {
         let (requirements, chain) = self.chain.split_at(requirements.map(|l| l.len() + 1).sum());
         let mut text = format!("{requirements}elementclass Filetest {{ {chain}}} t :: Filetest;\n");
         for port in 0..fed.max().unwrap_or(0) {
-            text += &format!("in{port} :: Idle -> [{port}] t;\n");
+            let strip = match self.header(port).filter(|_| framed) {
+                Some(header) if header != RAW => format!("Classifier(12/{header}) -> Strip(14) ->"),
+                Some(_) => "Strip(14) ->".into(),
+                None => String::new(),
+            };
+            text += &format!("in{port} :: Idle -> {strip} [{port}] t;\n");
         }
         for port in self.outputs.keys() {
-            text += &format!("t[{port}] -> out{port} :: Queue(1000000) -> Idle;\n");
+            let encap = match framed && self.takes_off(*port) {
+                true => "EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) ->",
+                false => "",
+            };
+            text += &format!("t[{port}] -> {encap} out{port} :: Queue(1000000) -> Idle;\n");
         }
         text
+    }
+
+    /// The type, as digits, of frames that packets are put in which come without to an input.
+    fn header(&self, input: usize) -> Option<&'static str> {
+        let mut packets = self.steps.iter().filter_map(|step| match step {
+            Step::Packet(port, packet) if *port == input => Some(packet),
+            _ => None,
+        });
+        if self.framed[0].contains(&input) {
+            return None;
+        }
+        let is =
+            |version: u8| packets.clone().all(|p| p.first().is_some_and(|b| b >> 4 == version));
+        let header = if is(4) {
+            "0800"
+        } else if is(6) {
+            "86dd"
+        } else {
+            RAW
+        };
+        packets.next().map(|_| header)
+    }
+
+    /// Whether packets leave an output without an Ethernet header.
+    fn takes_off(&self, output: usize) -> bool {
+        !self.outputs[&output].is_empty() && !self.framed[1].contains(&output)
     }
 
     /// Writes the files that the chain reads.
@@ -86,12 +133,17 @@ impl Filetest {
 
     fn run(&self, folder: &Path, mode: Mode, burst: Burst) -> Result<(), String> {
         self.prepare(folder);
-        let mut started =
-            match start_bound("chain", &self.text(), folder, mode, self.bindings(folder)) {
-                Ok(started) if self.errors.is_none() => started,
-                Ok(_) => return Err("is accepted but must be refused".into()),
-                Err((diagnostics, sources)) => return self.refused(&diagnostics, &sources),
-            };
+        let mut started = match start_bound(
+            "chain",
+            &self.text(mode.device.is_some()),
+            folder,
+            mode,
+            self.bindings(folder),
+        ) {
+            Ok(started) if self.errors.is_none() => started,
+            Ok(_) => return Err("is accepted but must be refused".into()),
+            Err((diagnostics, sources)) => return self.refused(&diagnostics, &sources),
+        };
         started.router.set_folder(folder.to_path_buf());
         // Tasks and timers of the chain run before the first packet and while time passes.
         settle(&mut started);
@@ -138,7 +190,14 @@ impl Filetest {
             }
             match step {
                 Step::Packet(port, frame) => {
-                    let packet = started.router.core().pool.packet(frame);
+                    let device = started.mode.device.is_some();
+                    let header = self.header(*port).filter(|_| device);
+                    let frame =
+                        header.map_or_else(|| frame.clone(), |header| framed(frame, header));
+                    let mut packet = started.router.core().pool.packet(&frame);
+                    if device {
+                        receive(&mut packet);
+                    }
                     pending.get_or_insert_with(|| (*port, Batch::new())).1.push(packet);
                 }
                 Step::Wait(time) => wait(started, *time),
@@ -161,7 +220,9 @@ impl Filetest {
             let node = started.chain.graph.find(&format!("out{port}")).expect("it is declared");
             let mut got = Vec::new();
             while let Some(packet) = started.router.pull(Port { node, port: 0 }) {
-                got.push(packet.data().to_vec());
+                let taken_off = started.mode.device.is_some() && self.takes_off(*port);
+                let data = packet.data();
+                got.push(data[if taken_off { 14.min(data.len()) } else { 0 }..].to_vec());
                 started.router.core().pool.recycle(packet);
             }
             let (mut got_sorted, mut wanted_sorted) = (got.clone(), wanted.clone());
@@ -169,7 +230,11 @@ impl Filetest {
                 got_sorted.sort();
                 wanted_sorted.sort();
             }
-            if got_sorted != wanted_sorted {
+            let same = |(wanted, got): (&Vec<u8>, &Vec<u8>)| match started.mode.device {
+                Some(front) => front.is_same(wanted, got),
+                None => wanted == got,
+            };
+            if got.len() != wanted.len() || !wanted_sorted.iter().zip(&got_sorted).all(same) {
                 faults.push(format!("out {port}: got\n{}", in_words(&got)));
             }
         }
@@ -309,7 +374,8 @@ pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
         let begin = move |mode: Mode| {
             test.prepare(&folder);
             let bindings = test.bindings(&folder);
-            let started = start_bound("chain", &test.text(), &folder, mode, bindings);
+            let text = test.text(mode.device.is_some());
+            let started = start_bound("chain", &text, &folder, mode, bindings);
             let mut started = started.ok()?;
             started.router.set_folder(folder.clone());
             Some(started)
@@ -319,10 +385,10 @@ pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
     chains
 }
 
-#[test]
-fn every_way_of_executing_a_chain_agrees() {
+/// Takes all filetests through ways of executing them.
+fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
     let only = std::env::var("FILETEST").unwrap_or_default();
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("filetests");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let mut faults = Vec::new();
     let mut ran = 0;
     for (name, text) in filetests().iter().filter(|(name, _)| name.contains(&only)) {
@@ -336,11 +402,12 @@ fn every_way_of_executing_a_chain_agrees() {
         };
         // Ways that fail for the same reason are named together.
         let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for mode in MODES {
-            for burst in [Burst::One, Burst::Many] {
-                if let Err(why) = test.run(&folder, mode, burst) {
-                    reasons.entry(why).or_default().push(format!("{mode:?} {burst:?}"));
-                }
+        for &(mode, burst) in modes {
+            // One that panics is a failure like another.
+            let run = AssertUnwindSafe(|| test.run(&folder, mode, burst));
+            let result = catch_unwind(run).unwrap_or_else(|_| Err("panics".into()));
+            if let Err(why) = result {
+                reasons.entry(why).or_default().push(format!("{mode:?} {burst:?}"));
             }
         }
         for (why, ways) in reasons {
@@ -349,6 +416,19 @@ fn every_way_of_executing_a_chain_agrees() {
     }
     assert!(ran > 0, "no filetest's name holds '{only}'");
     assert!(faults.is_empty(), "{} failures:\n{}", faults.len(), faults.join("\n\n"));
+}
+
+#[test]
+fn every_way_of_executing_a_chain_agrees() {
+    let ways: Vec<_> =
+        MODES.into_iter().flat_map(|mode| [Burst::One, Burst::Many].map(|b| (mode, b))).collect();
+    run_all("filetests", &ways);
+}
+
+#[test]
+fn devices_and_cores_agree_with_elements() {
+    let modes = Mode::behind_devices().into_iter();
+    run_all("filetests-devices", &modes.map(|mode| (mode, Burst::Many)).collect::<Vec<_>>());
 }
 
 /// Whoever adds an element adds a filetest for it.

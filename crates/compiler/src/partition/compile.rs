@@ -276,6 +276,32 @@ fn too_long(program: &Program) -> BTreeMap<StepId, Lack> {
 /// Words for an element, or its rule, with file and line.
 pub type Origin<'a> = &'a dyn Fn(NodeId, Option<Span>) -> String;
 
+/// What a chain's programs became for a device, before any of it is proven.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// By entry behind a wire.
+    pub parts: Vec<Part>,
+    /// By input port: the device's port where packets leave that come there.
+    pub egress: BTreeMap<Port, u32>,
+    /// The artefact.
+    pub files: Vec<File>,
+}
+
+/// The part of a chain behind one entry, before it is proven.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The wires whose frames come there.
+    pub wires: Vec<String>,
+    /// The device's ports at which these are.
+    pub ingress: Vec<u32>,
+    /// What the chain does with them.
+    pub program: Program,
+    /// How it is divided.
+    pub offload: Offload,
+    /// What the artefact has the device do, as it was read back.
+    pub device: Program,
+}
+
 /// Compiles a chain for a device. With `files`, these are read instead of what would be emitted.
 ///
 /// # Errors
@@ -289,6 +315,34 @@ pub fn compile(
     origin: Origin<'_>,
     files: Option<Vec<File>>,
 ) -> Result<Compiled, NotCompiled> {
+    let programs = synthesize_tables(graph, models).programs;
+    let Division { parts, egress, files } = divide(&programs, wires, target, site, origin, files)?;
+    let name = |node: NodeId| graph.nodes[node].name.clone();
+    let is_wire = |to: Port| egress.contains_key(&to);
+    let prove = |part: Part| {
+        let Part { wires, program, offload, device, .. } = part;
+        let proof = offload
+            .prove(&program, &device, &is_wire, &name)
+            .map_err(|why| NotCompiled::Apart(why.to_string()))?;
+        Ok(Divided { wires, program, offload, proof })
+    };
+    let parts = parts.into_iter().map(prove).collect::<Result<_, _>>()?;
+    Ok(Compiled { parts, egress, files })
+}
+
+/// Divides programs, with whole tables, between a device and cores, and has the device's part emitted and read back. With
+/// `files`, these are read instead of what would be emitted.
+///
+/// # Errors
+/// If there is nothing that the device could be given, or what it was given is not understood.
+pub fn divide(
+    programs: &[Program],
+    wires: &Wires,
+    target: &dyn Target,
+    site: &Site,
+    origin: Origin<'_>,
+    files: Option<Vec<File>>,
+) -> Result<Division, NotCompiled> {
     let port = |wire: &String| {
         let port = site.ports.get(wire).map(|port| port.number);
         port.ok_or_else(|| NotCompiled::NoPort(wire.clone()))
@@ -298,23 +352,23 @@ pub fn compile(
         egress.insert(*to, port(wire)?);
     }
     let is_wire = |to: Port| egress.contains_key(&to);
-    let mut programs = Vec::new();
-    for program in synthesize_tables(graph, models).programs {
+    let mut behind = Vec::new();
+    for program in programs {
         if let Some(names) = wires.ingress.get(&program.entry) {
             let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
-            programs.push((names.clone(), ingress, from_wire(&program)));
+            behind.push((names.clone(), ingress, from_wire(program)));
         }
     }
-    if programs.is_empty() {
+    if behind.is_empty() {
         return Err(NotCompiled::NoWires);
     }
     // What does not fit is left to cores, and the rest is tried again.
     let mut full: Vec<BTreeMap<StepId, Lack>> =
-        programs.iter().map(|(_, _, program)| too_long(program)).collect();
+        behind.iter().map(|(_, _, program)| too_long(program)).collect();
     let (parts, files, read) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();
-        for ((names, ingress, program), full) in programs.iter().zip(&full) {
+        for ((names, ingress, program), full) in behind.iter().zip(&full) {
             // What is so of frames from all wires.
             let trusted =
                 |trust: &Trust| names.iter().all(|name| site.ports[name].trust.contains(trust));
@@ -356,13 +410,13 @@ pub fn compile(
             }
         }
     };
-    let name = |node: NodeId| graph.nodes[node].name.clone();
-    let mut divided = Vec::new();
-    for (((wires, _, program), offload), read) in programs.into_iter().zip(parts).zip(&read) {
-        let proof = offload
-            .prove(&program, read, &is_wire, &name)
-            .map_err(|why| NotCompiled::Apart(why.to_string()))?;
-        divided.push(Divided { wires, program, offload, proof });
-    }
-    Ok(Compiled { parts: divided, egress, files })
+    let part = |(((wires, ingress, program), offload), device)| Part {
+        wires,
+        ingress,
+        program,
+        offload,
+        device,
+    };
+    let parts = behind.into_iter().zip(parts).zip(read).map(part).collect();
+    Ok(Division { parts, egress, files })
 }

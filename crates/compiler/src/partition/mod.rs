@@ -23,7 +23,10 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
-pub use compile::{Compiled, Divided, NotCompiled, Origin, Share, Site, SitePort, Trust, compile};
+pub use compile::{
+    Compiled, Divided, Division, NotCompiled, Origin, Part, Share, Site, SitePort, Trust, compile,
+    divide,
+};
 pub use cores::{TAG, on_cores};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
@@ -99,7 +102,7 @@ pub fn partition(program: &Program, at: &BTreeSet<StepId>, first: Continuation) 
         if at.contains(&step) {
             let number = u16::try_from(continuations.len()).ok();
             let number = number.and_then(|more| first.0.checked_add(more)).map(Continuation);
-            match Part::new(program, &lookups, step, number) {
+            match Rest::new(program, &lookups, step, number) {
                 Ok(part) => {
                     continuations.push(part.program);
                     handoffs.insert(step, part.handoff);
@@ -224,13 +227,13 @@ impl Lookups {
 }
 
 /// The part of a program that goes on at a step.
-struct Part {
+struct Rest {
     program: Program,
     /// How packets are handed off to it, in terms of the whole program.
     handoff: Exit,
 }
 
-impl Part {
+impl Rest {
     fn new(
         program: &Program,
         lookups: &Lookups,

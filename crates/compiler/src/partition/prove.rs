@@ -57,6 +57,23 @@ impl Offload {
     }
 }
 
+impl Offload {
+    /// The program that hands packets off to one part if all that is trusted holds of them, and to another if not.
+    /// None if nothing is trusted.
+    pub fn sort(&self, trusted: Continuation, others: Continuation) -> Option<Program> {
+        let mut sort = self.trusted.clone()?;
+        let last = sort.steps.len() - 1;
+        for (at, step) in sort.steps.iter_mut().enumerate() {
+            if let Step::Exit(_) = step {
+                let to = if at == last { others } else { trusted };
+                *step = Step::Exit(Box::new(Exit::handoff(to, Vec::new())));
+            }
+        }
+        let reached = reach(&sort, [StepId(0)]);
+        Some(restrict(&sort, &[], &reached, &BTreeMap::new()).normal())
+    }
+}
+
 /// A program that goes on with another wherever the first ends, but for the last of its steps.
 fn graft(first: &Program, then: &Program) -> Result<Program, Apart> {
     const THEN: Continuation = Continuation(u16::MAX);

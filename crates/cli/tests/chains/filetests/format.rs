@@ -1,6 +1,6 @@
 //! The text of filetests: see `filetests/README.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use elements::argument::{Nanoseconds, parse_value};
 use net::notation;
@@ -29,6 +29,8 @@ pub(super) struct Filetest {
     pub(super) errors: Option<Vec<Refusal>>,
     /// Whether packets on an output may come in another order in bursts.
     pub(super) any_order: bool,
+    /// Inputs and outputs that take or give frames: with Ethernet headers.
+    pub(super) framed: [BTreeSet<usize>; 2],
 }
 
 /// Something that happens to the chain.
@@ -158,7 +160,10 @@ impl Filetest {
         match section {
             Section::In(port) => self.step(*port, line)?,
             Section::Capture(name) => packets(self.captures.get_mut(name), line)?,
-            Section::Out(port) => packets(self.outputs.get_mut(port), line)?,
+            Section::Out(port) => {
+                packets(self.outputs.get_mut(port), line)?;
+                self.framed[1].extend((!counted(line).1.starts_with("bare ")).then_some(*port));
+            }
             Section::Written(name) => packets(self.written.get_mut(name), line)?,
             Section::Handlers => self.handlers.push(assignment(line)?),
             Section::Drops => self.drops.get_or_insert_default().push(line.to_string()),
@@ -183,6 +188,7 @@ impl Filetest {
                 let port = port.ok_or("packets come in on a port: 'in N:'")?;
                 let mut frames = Vec::new();
                 packets(Some(&mut frames), line)?;
+                self.framed[0].extend((!counted(line).1.starts_with("bare ")).then_some(port));
                 self.steps.extend(frames.into_iter().map(|f| Step::Packet(port, f)));
                 return Ok(());
             }
@@ -194,11 +200,16 @@ impl Filetest {
 
 /// Adds a line's packet, as often as `Nx` in front of it says.
 fn packets(to: Option<&mut Vec<Vec<u8>>>, line: &str) -> Result<(), String> {
-    let counted = line.split_once("x ").and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
-    let (times, words) = counted.unwrap_or((1, line));
+    let (times, words) = counted(line);
     let frame = notation::parse(words)?;
     to.into_iter().for_each(|to| to.extend(std::iter::repeat_n(frame.clone(), times)));
     Ok(())
+}
+
+/// How often a packet comes, and its words.
+fn counted(line: &str) -> (usize, &str) {
+    let counted = line.split_once("x ").and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
+    counted.unwrap_or((1, line))
 }
 
 fn assignment(line: &str) -> Result<(String, String), String> {
