@@ -37,7 +37,8 @@ usage: cargo xtask TASK
                                  became slower by more than 5 % (some minutes); without REVISION, the commit before, or HEAD where
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
-                                 then compare elements with their models on fifty times as many packets as tests do, new ones
+                                 then compare elements with their models on fifty times as many packets as tests do, new ones,
+                                 and take thousands of chains, put together at random, through all targets
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root); both if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
@@ -91,7 +92,9 @@ fn soak(seconds: &str) -> Result {
     let chosen = ["soak", "--", "--nocapture"];
     command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
     let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))?;
+    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2000"))
 }
 
 /// Papers whose experiments a bench of the crate `bench` repeats.

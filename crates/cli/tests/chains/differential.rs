@@ -4,8 +4,8 @@
 //! Chains are put together at random from network functions that packets cross in both directions.
 //! The traffic knows what left: it answers, it quotes, it goes on with connections.
 
-mod functions;
-mod traffic;
+pub mod functions;
+pub mod traffic;
 
 use std::io::Cursor;
 use std::path::Path as Folder;
@@ -123,7 +123,7 @@ impl Rested {
 }
 
 /// Runs tasks and timers that are due until nothing is left to do at once.
-fn settle(started: &mut Started) {
+pub fn settle(started: &mut Started) {
     for _ in 0..100_000 {
         if started.router.round() != Rest::Busy {
             return;

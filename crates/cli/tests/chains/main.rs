@@ -17,6 +17,7 @@ mod private_handlers;
 mod programs;
 mod room;
 mod scripts;
+mod split;
 mod support;
 mod tables;
 mod targets;

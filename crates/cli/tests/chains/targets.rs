@@ -33,16 +33,20 @@ fn wires(graph: &Graph, models: &[Model]) -> Wires {
 }
 
 /// Compiles a chain for all targets. A line tells how many classes each takes care of.
-fn compiled(graph: &Graph, models: &[Model], faults: &mut Vec<String>) -> Vec<(String, Compiled)> {
-    let wires = wires(graph, models);
+pub fn compiled(
+    graph: &Graph,
+    models: &[Model],
+    wires: &Wires,
+    faults: &mut Vec<String>,
+) -> Vec<(String, Compiled)> {
     let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
     let mut all = Vec::new();
     let none: &[Trust] = &[];
     for target in codegen::targets() {
         for (suffix, trust) in [("", none), (" trusting", &Trust::ALL.map(|of| of.1)[..])] {
             let name = format!("{}{suffix}", target.name());
-            let site = Site::numbered(&wires, trust);
-            match compile(graph, models, &wires, *target, &site, &origin, None) {
+            let site = Site::numbered(wires, trust);
+            match compile(graph, models, wires, *target, &site, &origin, None) {
                 Ok(compiled) => {
                     for part in &compiled.parts {
                         match &part.proof.together.verdict {
@@ -85,7 +89,7 @@ fn devices_and_cores_together_do_what_chains_do() {
     let mut add = |name: &str, graph: &Graph, models: &[Model]| {
         let mut wrong = Vec::new();
         let mut text = String::new();
-        for (target, compiled) in compiled(graph, models, &mut wrong) {
+        for (target, compiled) in compiled(graph, models, &wires(graph, models), &mut wrong) {
             text += &line(name, &target, &compiled);
         }
         lines.insert(name.to_string(), text);
