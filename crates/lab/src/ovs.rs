@@ -2,6 +2,7 @@
 //! frames are put by hand and whose frames are read from captures; or a [`Bridge`] between interfaces of a host. It
 //! goes with the test that started it.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -146,6 +147,27 @@ impl Switch {
     #[track_caller]
     pub fn flows(&self, arguments: &[&str]) -> String {
         self.daemons.flows(arguments)
+    }
+
+    /// By cookie, what its entries counted: packets, and their bytes as they came in.
+    #[track_caller]
+    pub fn counters(&mut self) -> BTreeMap<u64, [u64; 2]> {
+        // What the datapath counted is credited to entries when it forgets them.
+        self.call("revalidator/purge", &[]);
+        let mut all = BTreeMap::new();
+        for line in self.flows(&["dump-flows", "br0"]).lines() {
+            let text = |of: &str| line.split(&format!("{of}=")).nth(1)?.split([',', ' ']).next();
+            let number = |of: &str| text(of)?.parse::<u64>().ok();
+            let digits = text("cookie").and_then(|cookie| cookie.strip_prefix("0x"));
+            let Some(cookie) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            else {
+                continue;
+            };
+            let [packets, bytes] = all.entry(cookie).or_insert([0; 2]);
+            *packets += number("n_packets").expect("packets are counted");
+            *bytes += number("n_bytes").expect("bytes are counted");
+        }
+        all
     }
 
     /// Replaces all entries by those of a file.

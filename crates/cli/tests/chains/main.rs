@@ -4,6 +4,7 @@
 mod change;
 mod classes;
 mod conformance;
+mod counts;
 mod devices;
 mod differential;
 mod ebpf;

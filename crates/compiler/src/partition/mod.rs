@@ -8,6 +8,7 @@
 
 mod compile;
 mod cores;
+mod counts;
 mod offload;
 mod prove;
 mod wire;
@@ -28,6 +29,7 @@ pub use compile::{
     divide,
 };
 pub use cores::{TAG, on_cores};
+pub use counts::{Counted, Credit};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;
