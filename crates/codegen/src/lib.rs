@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ebpf;
-mod openflow;
+pub mod openflow;
 mod target;
 
 pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unread};

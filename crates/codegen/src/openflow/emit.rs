@@ -1,17 +1,17 @@
-//! Flow entries as `ovs-ofctl add-flows` reads them.
+//! Flow entries from the tables of segments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use ir::program::{End, Program, Step, StepId};
 use net::wire::ip_protocol;
 
+use super::Dialect;
 use super::action::Action;
 use super::condition::{Conditions, Match, TAGGED};
-use super::table::{Graph, Node, Origin};
-use super::{Dialect, FLOWS};
-use crate::{Device, File, Lack};
+use super::flow::{self, Bits, Class, Entry, Field, Flow, IN_PORT};
+use super::table::{Graph, Node};
+use crate::{Device, Lack};
 
 /// The greatest priority.
 const MOST_PRIORITIES: usize = 65535;
@@ -19,16 +19,25 @@ const MOST_PRIORITIES: usize = 65535;
 /// VLAN IDs that can be used.
 const MOST_TAGS: u32 = 4094;
 
-/// Cookie of entries that take frames from the cores back out.
-pub(super) const BACK: u64 = 1 << 62;
+/// Priorities of table 0: entries of others that take whatever is left have 0.
+const OF_PORTS: u16 = 2;
+const OF_OTHER_TAGS: u16 = 1;
 
-/// Bit of the cookies of entries that only lead to others.
-const INNER: u64 = 1 << 63;
-
+/// The entries of a device.
 pub(super) fn emit(
     dialect: Dialect,
     device: &Device<'_>,
-) -> Result<Vec<File>, (usize, StepId, Lack)> {
+) -> Result<Vec<Entry>, (usize, StepId, Lack)> {
+    let segments = device.segments.len();
+    if segments > Class::MOST_SEGMENTS {
+        return Err((0, StepId(0), Lack::Room("segments", segments, Class::MOST_SEGMENTS)));
+    }
+    for (index, segment) in device.segments.iter().enumerate() {
+        let steps = segment.program.steps.len();
+        if steps > Class::MOST_STEPS {
+            return Err((index, StepId(0), Lack::Room("steps", steps, Class::MOST_STEPS)));
+        }
+    }
     let graphs = device.segments.iter().enumerate().map(|(index, segment)| {
         Graph::new(dialect, segment).map_err(|(step, lack)| (index, step, lack))
     });
@@ -53,42 +62,47 @@ pub(super) fn emit(
             states.insert(place, (level + 1, several.then_some(number)));
         }
     }
-    let mut text = Text { dialect, device, graphs: &graphs, states, out: String::new() };
-    text.write()?;
-    Ok(vec![File { name: FLOWS.into(), contents: text.out.into_bytes() }])
+    let mut emitter =
+        Emitter { dialect, device, graphs: &graphs, states, origin: "".into(), out: Vec::new() };
+    emitter.write()?;
+    Ok(emitter.out)
 }
 
-struct Text<'a> {
+struct Emitter<'a> {
     dialect: Dialect,
     device: &'a Device<'a>,
     graphs: &'a [Graph],
     /// Where the nodes are: table, and number in it. By segment and node.
     states: BTreeMap<(usize, usize), (usize, Option<u32>)>,
-    out: String,
+    /// What the next entries are for.
+    origin: Arc<str>,
+    out: Vec<Entry>,
 }
 
 /// The place of an error.
 type Failure = (usize, StepId, Lack);
 
-impl Text<'_> {
-    fn line(&mut self, text: std::fmt::Arguments<'_>) {
-        // A string takes whatever is written.
-        let _ = self.out.write_fmt(text);
-        self.out.push('\n');
-    }
+/// What an entry does.
+#[derive(Default)]
+struct Does {
+    actions: Vec<flow::Action>,
+    metadata: Option<(u64, u64)>,
+    goto: Option<u8>,
+}
 
+impl Does {
+    fn only(actions: Vec<flow::Action>) -> Self {
+        Self { actions, ..Self::default() }
+    }
+}
+
+impl Emitter<'_> {
     fn write(&mut self) -> Result<(), Failure> {
-        self.line(format_args!(
-            "# Load with: ovs-ofctl -O OpenFlow13 --bundle add-flows BRIDGE {FLOWS}"
-        ));
-        if self.dialect == Dialect::OpenVSwitch {
-            self.line(format_args!("# First fragments show their ports after: ovs-ofctl -O OpenFlow13 set-frags BRIDGE nx-match"));
-        }
         for (segment, graph) in self.graphs.iter().enumerate() {
             for &port in &self.device.segments[segment].ingress {
-                self.line(format_args!("# Frames that come in at port {port}"));
+                self.origin = format!("Frames that come in at port {port}").into();
                 let when = Conditions::exact(Match::InPort, port.into());
-                self.entry(segment, 0, 1, &when, graph.root)?;
+                self.entry(segment, 0, OF_PORTS, &when, graph.root)?;
             }
         }
         self.back();
@@ -105,16 +119,17 @@ impl Text<'_> {
     /// Frames from the cores: their tag says by which port they leave.
     fn back(&mut self) {
         let cores = self.device.cores;
-        self.line(format_args!("# Frames from the cores leave by the port that their tag names"));
+        self.origin = "Frames from the cores leave by the port that their tag names".into();
         let ports: BTreeSet<u32> = self.device.egress.values().copied().collect();
+        let from_cores = Conditions::exact(Match::InPort, cores.into());
         for port in ports {
-            self.line(format_args!(
-                "cookie={BACK:#x},table=0,priority=1,in_port={cores},vlan_vid={:#x},actions=pop_vlan,{}",
-                TAGGED | u128::from(port),
-                if port == cores { "in_port".into() } else { format!("output:{port}") },
-            ));
+            let tagged = Conditions::exact(Match::VlanId, TAGGED | u128::from(port));
+            let Some(when) = from_cores.and(&tagged) else { continue };
+            let out = flow::Action::Output(if port == cores { IN_PORT } else { port });
+            let does = Does::only(vec![flow::Action::PopVlan, out]);
+            self.put(Class::Back, 0, OF_PORTS, &when, does);
         }
-        self.line(format_args!("cookie={BACK:#x},table=0,priority=0,in_port={cores},actions=drop"));
+        self.put(Class::Back, 0, OF_OTHER_TAGS, &from_cores, Does::default());
     }
 
     fn node(&mut self, segment: usize, node: usize) -> Result<(), Failure> {
@@ -130,17 +145,17 @@ impl Text<'_> {
             let lack = Lack::Room("priorities", orders, MOST_PRIORITIES);
             return Err((segment, step, lack));
         }
-        let mut said: Origin = None;
+        let mut last = None;
         for line in &lines {
-            if line.origin.is_some() && line.origin != said {
-                said = line.origin;
-                let (element, span) = said.unwrap_or_default();
+            if let Some((element, span)) = line.origin
+                && last.replace((element, span)) != Some((element, span))
+            {
                 let origin = (self.device.origin)(element, span).replace(['\n', '\r'], " ");
-                self.line(format_args!("# {origin}"));
+                self.origin = origin.into();
             }
             let when = at.and(&line.when).unwrap_or_default();
-            let priority = orders - line.order;
-            self.entry(segment, table, priority, &when, line.to)?;
+            let priority = (orders - line.order) as u16;
+            self.entry(segment, table as u8, priority, &when, line.to)?;
         }
         Ok(())
     }
@@ -149,38 +164,37 @@ impl Text<'_> {
     fn entry(
         &mut self,
         segment: usize,
-        table: usize,
-        priority: usize,
+        table: u8,
+        priority: u16,
         when: &Conditions,
         to: usize,
     ) -> Result<(), Failure> {
-        let place = segment as u64 + 1;
-        let (step, node) = match &self.graphs[segment].nodes[to] {
+        let place = segment as u16;
+        let (step, actions, needs) = match &self.graphs[segment].nodes[to] {
             Node::Table { step, .. } => {
                 let (next, state) = self.states[&(segment, to)];
-                let state = state.map_or(String::new(), |number| self.state(number) + ",");
-                let cookie = INNER | place << 32 | u64::from(step.0);
-                let actions = format!("{state}goto_table:{next}");
-                self.print(cookie, table, priority, when, &actions);
+                let does = self.go_on(next as u8, state);
+                self.put(Class::Inner(place, step.0), table, priority, when, does);
                 return Ok(());
             }
-            Node::Exit { step, actions, needs } => (*step, (actions.clone(), needs.clone())),
+            Node::Exit { step, actions, needs } => (*step, actions.clone(), needs.clone()),
         };
-        let (actions, needs) = node;
-        let cookie = place << 32 | u64::from(step.0);
+        let class = Class::Exit(place, step.0);
         let program: &Program = &self.device.segments[segment].program;
         let Step::Exit(exit) = program.step(step) else { return Ok(()) };
         match exit.end {
-            End::Drop { .. } => self.print(cookie, table, priority, when, "drop"),
+            End::Drop { .. } => self.put(class, table, priority, when, Does::default()),
             End::Handoff { to } => {
                 if u32::from(to.0) > MOST_TAGS {
                     let lack = Lack::Room("continuations", to.0.into(), MOST_TAGS as usize);
                     return Err((segment, step, lack));
                 }
-                let tag = TAGGED | u128::from(to.0);
-                let cores = self.device.cores;
-                let actions = format!("push_vlan:0x88a8,set_field:{tag}->vlan_vid,output:{cores}");
-                self.print(cookie, table, priority, when, &actions);
+                let does = Does::only(vec![
+                    flow::Action::PushVlan(0x88a8),
+                    flow::Action::Set(Field::VlanId, TAGGED | u128::from(to.0)),
+                    flow::Action::Output(self.device.cores),
+                ]);
+                self.put(class, table, priority, when, does);
             }
             End::Push { to, .. } => {
                 let Some(&port) = self.device.egress.get(&to) else {
@@ -191,150 +205,118 @@ impl Text<'_> {
                     return Err((segment, step, lack));
                 }
                 let Some(when) = when.and(&needs) else { return Ok(()) };
-                let mut all = String::new();
-                for action in &actions {
-                    let _ = write!(all, "{},", said(action, &when));
-                }
+                let protocol = protocol(&when);
+                let send = |port: u32| {
+                    let all = actions.iter().map(|action| of(action, protocol));
+                    Does::only(all.chain([flow::Action::Output(port)]).collect())
+                };
                 // A switch never sends a frame where it came from unless it is told so by name.
                 let ingress = &self.device.segments[segment].ingress;
                 if !ingress.contains(&port) {
-                    let actions = format!("{all}output:{port}");
-                    self.print(cookie, table, priority, &when, &actions);
+                    self.put(class, table, priority, &when, send(port));
                     return Ok(());
                 }
                 for &from in ingress {
                     let from = Conditions::exact(Match::InPort, from.into());
                     let Some(when) = when.and(&from) else { continue };
                     let back = from.of(Match::InPort).is_some_and(|from| from.0 == port.into());
-                    let out = if back { "in_port".into() } else { format!("output:{port}") };
-                    self.print(cookie, table, priority, &when, &format!("{all}{out}"));
+                    let out = if back { IN_PORT } else { port };
+                    self.put(class, table, priority, &when, send(out));
                 }
             }
         }
         Ok(())
     }
 
-    fn state(&self, number: u32) -> String {
-        match self.dialect {
-            Dialect::OpenVSwitch => format!("set_field:{number}->reg0"),
-            Dialect::Standard => format!("write_metadata:{number}"),
+    /// Goes to a node of another table.
+    fn go_on(&self, table: u8, state: Option<u32>) -> Does {
+        let mut does = Does { goto: Some(table), ..Does::default() };
+        match (state, self.dialect) {
+            (None, _) => {}
+            (Some(number), Dialect::OpenVSwitch) => {
+                does.actions.push(flow::Action::Set(Field::Register0, number.into()));
+            }
+            (Some(number), Dialect::Standard) => does.metadata = Some((number.into(), u64::MAX)),
         }
+        does
     }
 
-    fn print(
-        &mut self,
-        cookie: u64,
-        table: usize,
-        priority: usize,
-        when: &Conditions,
-        actions: &str,
-    ) {
-        let mut matched = String::new();
-        for &(field, value, mask) in when.fields() {
-            matched.push_str(&written(self.dialect, field, value, mask, when));
-            matched.push(',');
-        }
-        // Instructions that go on stand behind actions.
-        self.line(format_args!(
-            "cookie={cookie:#x},table={table},priority={priority},{matched}actions={actions}"
-        ));
-    }
-}
-
-/// A field with its number, and its mask unless all bits count.
-fn written(dialect: Dialect, field: Match, value: u128, mask: u128, when: &Conditions) -> String {
-    let all = mask == u128::MAX >> (128 - field.width());
-    let protocol = when.of(Match::IpProto).and_then(|p| u8::try_from(p.0).ok());
-    let name = name(dialect, field, protocol);
-    match field {
-        Match::VlanId if value == 0 && mask == TAGGED => format!("{name}=0"),
-        Match::IpFrag => {
-            let words = match (value, mask) {
-                (0, 3) => "no",
-                (1, 1) => "yes",
-                (1, 3) => "first",
-                (2 | 3, _) => "later",
-                _ => "not_later",
+    fn put(&mut self, class: Class, table: u8, priority: u16, when: &Conditions, does: Does) {
+        let Does { actions, metadata, goto } = does;
+        let protocol = protocol(when);
+        let bits = |&(of, value, mask): &(Match, u128, u128)| {
+            let name = field(self.dialect, of, protocol);
+            let (value, mask) = match of {
+                // Without a tag, no other bits of it are there.
+                Match::VlanId if (value, mask) == (0, TAGGED) => (value, name.ones()),
+                // What stands behind the first fragment is a fragment.
+                Match::IpFrag if value & 2 != 0 => (3, 3),
+                // The number of a state has more bits in the metadata.
+                _ if mask == u128::MAX >> (128 - of.width()) => (value, name.ones()),
+                _ => (value, mask),
             };
-            format!("{name}={words}")
-        }
-        _ if all => format!("{name}={}", number(field, value)),
-        _ => format!("{name}={}/{}", number(field, value), number(field, mask)),
+            Bits { field: name, value, mask }
+        };
+        let mut when: Vec<Bits> = when.fields().iter().map(bits).collect();
+        when.sort_unstable();
+        let cookie = class.number();
+        let flow = Flow { cookie, table, priority, when, actions, metadata, goto };
+        self.out.push(Entry { flow, origin: Arc::clone(&self.origin) });
     }
 }
 
-/// A number as its field is written.
-fn number(field: Match, value: u128) -> String {
-    match field {
-        Match::EthDst | Match::EthSrc | Match::ArpSha | Match::ArpTha => {
-            let bytes: Vec<String> =
-                value.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect();
-            bytes.join(":")
-        }
-        Match::IpSrc | Match::IpDst | Match::ArpSpa | Match::ArpTpa => {
-            Ipv4Addr::from_bits(value as u32).to_string()
-        }
-        Match::Ip6Src | Match::Ip6Dst => Ipv6Addr::from_bits(value).to_string(),
-        Match::EthType
-        | Match::VlanId
-        | Match::TcpFlags
-        | Match::Ip6Label
-        | Match::SourcePort
-        | Match::DestinationPort => format!("{value:#x}"),
-        _ => value.to_string(),
-    }
+fn protocol(when: &Conditions) -> Option<u8> {
+    when.of(Match::IpProto).and_then(|protocol| u8::try_from(protocol.0).ok())
 }
 
-fn name(dialect: Dialect, field: Match, protocol: Option<u8>) -> &'static str {
+fn field(dialect: Dialect, field: Match, protocol: Option<u8>) -> Field {
     match field {
-        Match::InPort => "in_port",
-        Match::State if dialect == Dialect::OpenVSwitch => "reg0",
-        Match::State => "metadata",
-        Match::EthDst => "eth_dst",
-        Match::EthSrc => "eth_src",
-        Match::VlanId => "vlan_vid",
-        Match::VlanPriority => "vlan_pcp",
-        Match::EthType => "eth_type",
-        Match::ArpOp => "arp_op",
-        Match::ArpSpa => "arp_spa",
-        Match::ArpTpa => "arp_tpa",
-        Match::ArpSha => "arp_sha",
-        Match::ArpTha => "arp_tha",
-        Match::IpProto => "ip_proto",
-        Match::IpSrc => "ip_src",
-        Match::IpDst => "ip_dst",
-        Match::IpDscp => "ip_dscp",
-        Match::IpEcn => "ip_ecn",
-        Match::IpTtl => "nw_ttl",
-        Match::IpFrag => "ip_frag",
-        Match::Ip6Src => "ipv6_src",
-        Match::Ip6Dst => "ipv6_dst",
-        Match::Ip6Label => "ipv6_label",
+        Match::InPort => Field::InPort,
+        Match::State if dialect == Dialect::OpenVSwitch => Field::Register0,
+        Match::State => Field::Metadata,
+        Match::EthDst => Field::EthDst,
+        Match::EthSrc => Field::EthSrc,
+        Match::VlanId => Field::VlanId,
+        Match::VlanPriority => Field::VlanPriority,
+        Match::EthType => Field::EthType,
+        Match::ArpOp => Field::ArpOp,
+        Match::ArpSpa => Field::ArpSpa,
+        Match::ArpTpa => Field::ArpTpa,
+        Match::ArpSha => Field::ArpSha,
+        Match::ArpTha => Field::ArpTha,
+        Match::IpProto => Field::IpProto,
+        Match::IpSrc => Field::IpSrc,
+        Match::IpDst => Field::IpDst,
+        Match::IpDscp => Field::IpDscp,
+        Match::IpEcn => Field::IpEcn,
+        Match::IpTtl => Field::IpTtl,
+        Match::IpFrag => Field::IpFrag,
+        Match::Ip6Src => Field::Ip6Src,
+        Match::Ip6Dst => Field::Ip6Dst,
+        Match::Ip6Label => Field::Ip6Label,
         Match::SourcePort => match protocol {
-            Some(ip_protocol::UDP) => "udp_src",
-            Some(ip_protocol::SCTP) => "sctp_src",
-            _ => "tcp_src",
+            Some(ip_protocol::UDP) => Field::UdpSrc,
+            Some(ip_protocol::SCTP) => Field::SctpSrc,
+            _ => Field::TcpSrc,
         },
         Match::DestinationPort => match protocol {
-            Some(ip_protocol::UDP) => "udp_dst",
-            Some(ip_protocol::SCTP) => "sctp_dst",
-            _ => "tcp_dst",
+            Some(ip_protocol::UDP) => Field::UdpDst,
+            Some(ip_protocol::SCTP) => Field::SctpDst,
+            _ => Field::TcpDst,
         },
-        Match::TcpFlags => "tcp_flags",
-        Match::IcmpType => "icmp_type",
-        Match::IcmpCode => "icmp_code",
+        Match::TcpFlags => Field::TcpFlags,
+        Match::IcmpType => Field::IcmpType,
+        Match::IcmpCode => Field::IcmpCode,
     }
 }
 
-fn said(action: &Action, when: &Conditions) -> String {
+fn of(action: &Action, protocol: Option<u8>) -> flow::Action {
     match *action {
-        Action::PopTag => "pop_vlan".into(),
-        Action::PushTag(ether_type) => format!("push_vlan:{ether_type:#x}"),
-        Action::Age => "dec_ttl".into(),
-        Action::Set(field, value) => {
-            let protocol = when.of(Match::IpProto).and_then(|p| u8::try_from(p.0).ok());
-            let name = name(Dialect::OpenVSwitch, field, protocol);
-            format!("set_field:{}->{name}", number(field, value))
+        Action::PopTag => flow::Action::PopVlan,
+        Action::PushTag(ether_type) => flow::Action::PushVlan(ether_type),
+        Action::Age => flow::Action::DecTtl,
+        Action::Set(name, value) => {
+            flow::Action::Set(field(Dialect::OpenVSwitch, name, protocol), value)
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Two dialects: what OpenFlow 1.3 has, and what Open vSwitch has besides (registers, masks on ports, time to live,
 //! fragments, TCP flags). A switch knows fields, not bytes: `condition` finds them for the numbers that a
-//! program tests, `action` for those that it writes, `table` makes tables of steps, and `emit` writes
-//! them. `read` executes a text as Open vSwitch does, and shares nothing with the rest.
+//! program tests, `action` for those that it writes, `table` makes tables of steps, and `emit` flow entries of these.
+//! `flow` prints them as text, `codec` as bytes. `read` executes a text as Open vSwitch does, and shares nothing with the rest.
 //!
 //! What no switch tells apart: a VLAN tag's two types (0x8100 and 0x88a8), types behind an LLC and SNAP header and
 //! in front of one, and headers that are cut off or malformed, of which all fields are 0.
@@ -11,6 +11,7 @@
 mod action;
 mod condition;
 mod emit;
+mod flow;
 mod number;
 mod presume;
 mod read;
@@ -21,6 +22,8 @@ use ir::layout::Layout;
 use ir::program::StepId;
 
 use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
+
+pub use flow::{Action, Bits, Class, Entry, Field, Flow, IN_PORT, Key};
 
 /// The file of flow entries.
 const FLOWS: &str = "flows.txt";
@@ -49,6 +52,18 @@ pub(crate) static OPENFLOW: OpenFlow = OpenFlow(Dialect::Standard);
 
 /// Open vSwitch.
 pub(crate) static OVS: OpenFlow = OpenFlow(Dialect::OpenVSwitch);
+
+impl OpenFlow {
+    /// The text of entries.
+    fn text(&self, entries: &[Entry]) -> String {
+        let load = format!("Load with: ovs-ofctl -O OpenFlow13 --bundle add-flows BRIDGE {FLOWS}");
+        let fragments = "First fragments show their ports after: ovs-ofctl -O OpenFlow13 set-frags BRIDGE nx-match";
+        match self.0 {
+            Dialect::Standard => flow::text(entries, &[&load]),
+            Dialect::OpenVSwitch => flow::text(entries, &[&load, fragments]),
+        }
+    }
+}
 
 impl Target for OpenFlow {
     fn name(&self) -> &'static str {
@@ -83,7 +98,8 @@ impl Target for OpenFlow {
     }
 
     fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {
-        emit::emit(self.0, device)
+        let entries = emit::emit(self.0, device)?;
+        Ok(vec![File { name: FLOWS.into(), contents: self.text(&entries).into_bytes() }])
     }
 
     fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {

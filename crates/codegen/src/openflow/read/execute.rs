@@ -534,9 +534,10 @@ impl Execution<'_> {
         let entry = &self.entries[at];
         let fail = |message: String| Stop::Fail((entry.line, message));
         let place = self.segment as u64 + 1;
-        let step = u32::try_from(entry.cookie & 0xffff_ffff).unwrap_or(0);
+        // What stands above 36 bits is of who installed the entry.
+        let step = (entry.cookie & 0xff_ffff) as u32;
         let exit = match self.of().steps.get(step as usize) {
-            Some(Step::Exit(exit)) if entry.cookie >> 32 == place => exit.clone(),
+            Some(Step::Exit(exit)) if entry.cookie >> 24 & 0xfff == place => exit.clone(),
             // Packets may be lost at other entries.
             _ if packet.sent.is_none() => return self.lost().map_err(Stop::Fail),
             _ => return Err(fail(format!("cookie {:#x} is no exit's", entry.cookie))),
