@@ -6,6 +6,7 @@
 //! switches:
 //!   tor:
 //!     target: ovs
+//!     control: unix:/var/run/openvswitch/br0.mgmt
 //!     ports:
 //!       lan: { number: 1, trust: [lengths, ip-checksum] }
 //!       wan: { number: 2 }
@@ -26,6 +27,9 @@
 //! (`card: 20 GHz`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -70,8 +74,58 @@ pub struct PortName {
 pub struct Switch {
     /// The target that it takes.
     pub target: String,
+    /// Where it listens for who installs entries.
+    pub control: Option<Address>,
     /// Its ports, by name.
     pub ports: BTreeMap<String, SwitchPort>,
+}
+
+/// Where a switch listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket of this host: `unix:PATH`.
+    Unix(PathBuf),
+    /// `tcp:HOST:PORT`; an IPv6 address stands in brackets.
+    Tcp(String, u16),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let forms = "an address is unix:PATH or tcp:HOST:PORT";
+        match text.split_once(':') {
+            Some(("unix", path)) if path.starts_with('/') => Ok(Address::Unix(path.into())),
+            Some(("unix", _)) => Err("the path of a socket begins with /".into()),
+            Some(("tcp", rest)) => {
+                let (host, port) = rest.rsplit_once(':').ok_or(forms)?;
+                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+                let host = bare.unwrap_or(host);
+                let is_odd = |c: char| c.is_whitespace() || c.is_control() || "[]/".contains(c);
+                if host.is_empty()
+                    || host.contains(is_odd)
+                    || (host.contains(':') && bare.is_none())
+                {
+                    return Err(forms.into());
+                }
+                let number = port.parse().ok().filter(|port| *port != 0);
+                let number =
+                    number.ok_or("a port is a number from 1 to 65535; OpenFlow's is 6653")?;
+                Ok(Address::Tcp(host.into(), number))
+            }
+            _ => Err(forms.into()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Address::Tcp(host, port) => write!(f, "tcp:{host}:{port}"),
+        }
+    }
 }
 
 /// A port of a switch.
@@ -138,6 +192,7 @@ mod written {
     #[serde(deny_unknown_fields)]
     pub(super) struct Switch {
         pub(super) target: Spanned<String>,
+        pub(super) control: Option<Spanned<String>>,
         pub(super) ports: BTreeMap<String, SwitchPort>,
     }
 
@@ -245,6 +300,14 @@ impl Reading<'_> {
         };
         for (name, switch) in written.switches {
             let target = self.word("target", &switch.target, targets);
+            let control = switch.control.and_then(|written| match written.value.parse() {
+                Ok(address) => Some(address),
+                Err(why) => {
+                    let message = format!("'{}' is no address", written.value);
+                    self.wrong(&written, message, Some(why));
+                    None
+                }
+            });
             let mut numbers: BTreeMap<u32, String> = BTreeMap::new();
             let mut ports = BTreeMap::new();
             for (port, of) in switch.ports {
@@ -266,7 +329,7 @@ impl Reading<'_> {
                 let trust = self.trust(&of.trust);
                 ports.insert(port, SwitchPort { number, trust });
             }
-            topology.switches.insert(name, Switch { target, ports });
+            topology.switches.insert(name, Switch { target, control, ports });
         }
         for (name, server) in written.servers {
             let mut ports = BTreeMap::new();
@@ -363,6 +426,7 @@ mod tests {
 switches:
   tor:
     target: ovs
+    control: unix:/run/br0.mgmt
     ports:
       lan: { number: 1, trust: [lengths] }
       wan: { number: 2 }
@@ -402,12 +466,14 @@ wires:
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         for (from, to, expected) in [
-            ("number: 2", "number: 1", "rack.yaml:6: 'tor.lan' and 'tor.wan' are both port 1"),
-            ("number: 2", "number: 0", "rack.yaml:6: 0 is no port's number"),
+            ("number: 2", "number: 1", "rack.yaml:7: 'tor.lan' and 'tor.wan' are both port 1"),
+            ("number: 2", "number: 0", "rack.yaml:7: 0 is no port's number"),
+            ("unix:/run/br0.mgmt", "br0", "rack.yaml:4: 'br0' is no address"),
+            ("unix:/run/br0.mgmt", "tcp:host:0", "rack.yaml:4: 'tcp:host:0' is no address"),
             ("target: ovs", "target: ofs", "rack.yaml:3: there is no target 'ofs'"),
-            ("[lengths]", "[length]", "rack.yaml:5: there is no trust 'length'"),
-            ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:13: there is no port 's1.eth1'"),
-            ("wan: tor.wan", "wan: tor", "rack.yaml:16: 'tor' names no port"),
+            ("[lengths]", "[length]", "rack.yaml:6: there is no trust 'length'"),
+            ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:14: there is no port 's1.eth1'"),
+            ("wan: tor.wan", "wan: tor", "rack.yaml:17: 'tor' names no port"),
             (
                 "eth0: {}",
                 "eth0: { rate: 40 }",
@@ -426,7 +492,7 @@ wires:
             (
                 "wan: tor.wan",
                 "wan: tor.up",
-                "rack.yaml:16: 'tor.up' is taken by the link to 's1.eth0'",
+                "rack.yaml:17: 'tor.up' is taken by the link to 's1.eth0'",
             ),
         ] {
             let found = parse(&RACK.replace(from, to)).expect_err(to);
@@ -434,12 +500,33 @@ wires:
         }
         let unknown = parse(&RACK.replace("links:", "link:")).expect_err("an unknown key");
         assert!(
-            unknown[0].starts_with("rack.yaml:12: ") && unknown[0].contains("link"),
+            unknown[0].starts_with("rack.yaml:13: ") && unknown[0].contains("link"),
             "{unknown:?}"
         );
         let twice = parse(&RACK.replace("wan: { number: 2 }", "lan: { number: 2 }"));
         let twice = twice.expect_err("a port twice");
-        assert!(twice[0].starts_with("rack.yaml:6: ") && twice[0].contains("lan"), "{twice:?}");
+        assert!(twice[0].starts_with("rack.yaml:7: ") && twice[0].contains("lan"), "{twice:?}");
+    }
+
+    #[test]
+    fn addresses_read_back() {
+        for text in ["unix:/run/br0.mgmt", "tcp:127.0.0.1:6653", "tcp:[::1]:1", "tcp:switch.lab:66"]
+        {
+            let address: Address = text.parse().expect(text);
+            assert_eq!(address.to_string(), text);
+        }
+        for text in [
+            "",
+            "unix:",
+            "unix:br0",
+            "tcp:host",
+            "tcp::1",
+            "tcp:::1:5",
+            "ssl:host:1",
+            "tcp:h:70000",
+        ] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
     }
 
     #[test]

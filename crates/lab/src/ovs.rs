@@ -136,11 +136,43 @@ impl Switch {
             // It is the daemon's folder where it lies.
             bridge.push(format!("options:tx_pcap={name}.pcap"));
         }
-        let mut switch = Command::new("ovs-vswitchd");
-        switch.arg("--enable-dummy=override");
-        let daemons = Daemons::start(switch, &bridge);
+        let daemons = Daemons::start(dummy(), &bridge);
         let control = UnixStream::connect(daemons.folder.join("switch.ctl")).unwrap();
         Self { ports, control, read: vec![0; ports as usize], daemons }
+    }
+
+    /// The socket at which the bridge listens.
+    pub fn socket(&self) -> PathBuf {
+        self.daemons.folder.join("br0.mgmt")
+    }
+
+    /// Runs `ovs-vsctl` for the bridge's database.
+    #[track_caller]
+    pub fn configure(&self, arguments: &[&str]) -> String {
+        let mut command = in_folder(Command::new("ovs-vsctl"), &self.daemons.folder);
+        run(command.arg(DATABASE).args(arguments))
+    }
+
+    /// Kills the switch, as a crash would end it.
+    pub fn kill(&mut self) {
+        if let Some(switch) = self.daemons.switch.take() {
+            switch.kill();
+        }
+    }
+
+    /// Starts the switch again, with its ports and without entries.
+    pub fn start_again(&mut self) {
+        let control = self.daemons.folder.join("switch.ctl");
+        // What the dead one left would look as if the other was there.
+        for left in [&control, &self.socket()] {
+            drop(std::fs::remove_file(left));
+        }
+        self.daemons.run_switch(dummy());
+        until("the switch is back", || {
+            UnixStream::connect(self.socket()).is_ok() && control.exists()
+        });
+        self.control = UnixStream::connect(control).unwrap();
+        self.read = vec![0; self.ports as usize];
     }
 
     /// Runs `ovs-ofctl` on the bridge, whose name stands for where it listens.
@@ -180,7 +212,12 @@ impl Switch {
         // A port sends nothing that it received, unless it is told by name.
         let entry = format!("priority=65535,dl_type={mark:#x},actions={actions},in_port");
         self.flows(&["add-flow", "br0", &entry]);
-        // What it found out by other entries is forgotten.
+        self.settle();
+    }
+
+    /// Has it forget what it found out by other entries, and count packets with those that it has.
+    #[track_caller]
+    pub fn settle(&mut self) {
         self.call("revalidator/wait", &[]);
         self.call("revalidator/purge", &[]);
     }
@@ -270,6 +307,13 @@ impl Switch {
         assert!(reply.contains("\"error\":null"), "{call}: {reply}");
         reply
     }
+}
+
+/// The command that runs a switch without wires.
+fn dummy() -> Command {
+    let mut command = Command::new("ovs-vswitchd");
+    command.arg("--enable-dummy=override");
+    command
 }
 
 fn mark() -> Vec<u8> {

@@ -9,6 +9,7 @@
 //! in front of one, and headers that are cut off or malformed, of which all fields are 0.
 
 mod action;
+pub mod codec;
 mod condition;
 mod emit;
 mod flow;
@@ -52,6 +53,24 @@ pub(crate) static OPENFLOW: OpenFlow = OpenFlow(Dialect::Standard);
 
 /// Open vSwitch.
 pub(crate) static OVS: OpenFlow = OpenFlow(Dialect::OpenVSwitch);
+
+/// The entries that a target gives a device: what [`Target::emit`] writes as text.
+///
+/// # Errors
+/// What does not fit, and the step of which segment it is about; nothing if the target is no switch's.
+pub fn entries(
+    target: &str,
+    device: &Device<'_>,
+) -> Option<Result<Vec<Entry>, (usize, StepId, Lack)>> {
+    let of = [&OPENFLOW, &OVS].into_iter().find(|of| of.name() == target)?;
+    Some(emit::emit(of.0, device))
+}
+
+/// Entries as the text that [`Target::emit`] writes for a target.
+pub fn text(target: &str, entries: &[Entry]) -> Option<String> {
+    let of = [&OPENFLOW, &OVS].into_iter().find(|of| of.name() == target)?;
+    Some(of.text(entries))
+}
 
 impl OpenFlow {
     /// The text of entries.
