@@ -49,6 +49,7 @@ enum Command {
     Fmt(commands::fmt::Fmt),
     Gen(commands::r#gen::Gen),
     Graph(commands::graph::Graph),
+    Offload(commands::offload::Offload),
     Place(commands::place::Place),
     Profile(commands::profile::Profile),
     Recv(commands::recv::Recv),
@@ -66,6 +67,7 @@ impl Command {
         match self {
             Self::Bench(bench) => bench.json,
             Self::Run(run) => run.json,
+            Self::Offload(offload) => offload.json,
             Self::Profile(profile) => profile.json,
             Self::Check(check) => check.json,
             Self::Compile(compile) => compile.json,
@@ -130,6 +132,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Reference => Ok(commands::reference::main(Cli::command())),
         Command::Compile(compile) => commands::compile::main(compile),
         Command::Place(place) => commands::place::main(place),
+        Command::Offload(offload) => commands::offload::main(offload),
         Command::Ctl(ctl) => commands::ctl::main(ctl),
         Command::Top(top) => commands::top::main(top),
         Command::Check(check) => commands::check::main(check).map_err(Failure::from),

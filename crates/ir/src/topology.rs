@@ -304,7 +304,7 @@ impl Reading<'_> {
                 Ok(address) => Some(address),
                 Err(why) => {
                     let message = format!("'{}' is no address", written.value);
-                    self.wrong(&written, message, Some(why));
+                    self.errors.wrong(&written, message, Some(why));
                     None
                 }
             });

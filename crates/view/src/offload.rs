@@ -1,5 +1,7 @@
 //! What a device does of a chain, and what is left to cores: for people and programs.
 
+mod carried;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -14,6 +16,8 @@ use crate::paint::{Paint, count};
 use crate::synth::text::destination;
 use crate::synth::{Class, Cost, Report};
 use crate::table::Table;
+
+pub use carried::Counted;
 
 /// What is told of a chain that was compiled for a device.
 pub struct Offloaded<'a> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::{File, Target, target};
+use compiler::Chain;
 use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
@@ -93,7 +94,30 @@ fn trusts() -> PossibleValuesParser {
 /// A target, and where its device stands.
 pub(crate) struct Sited {
     pub(crate) target: &'static dyn Target,
-    site: Site,
+    pub(crate) site: Site,
+}
+
+/// A rack whose switch a chain is compiled for.
+pub(crate) struct Rack {
+    pub(crate) topology: Topology,
+    /// The name of the switch.
+    pub(crate) switch: String,
+    pub(crate) sited: Sited,
+}
+
+impl Rack {
+    /// That of a topology.
+    pub(crate) fn load(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Self, Failure> {
+        let topology = topology(path, limits)?;
+        let of = Site::of(&topology, &loaded.wires());
+        let (switch, site) = of.map_err(|why| format!("{path}: {why}"))?;
+        let switch = switch.to_string();
+        let target = target(&topology.switches[&switch].target);
+        let target = target.ok_or_else(|| {
+            format!("{path}: the switch takes nothing that a chain is compiled for")
+        })?;
+        Ok(Self { sited: Sited { target, site }, topology, switch })
+    }
 }
 
 impl Device {
@@ -109,13 +133,11 @@ impl Device {
                 Site::numbered(&wires, &trust.collect::<Vec<_>>())
             }
             Some(path) => {
-                let topology = topology(path, limits)?;
-                let (switch, site) =
-                    Site::of(&topology, &wires).map_err(|why| format!("{path}: {why}"))?;
+                let Rack { sited, .. } = Rack::load(path, loaded, limits)?;
                 if targets.is_empty() {
-                    targets.extend(target(&topology.switches[switch].target));
+                    targets.push(sited.target);
                 }
-                site
+                sited.site
             }
         };
         if targets.is_empty() {
@@ -136,6 +158,17 @@ pub(crate) fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure>
     Topology::parse(file, &text, vocabulary).map_err(|found| Failure::of(found, sources))
 }
 
+/// Words for an element or its rule, with file and line.
+pub(crate) fn origin<'a>(
+    chain: &'a Chain,
+    sources: &'a Sources,
+) -> impl Fn(NodeId, Option<Span>) -> String + 'a {
+    |node, span| {
+        let of = &chain.graph.nodes[node];
+        format!("{} ({})", of.name, sources.landmark(span.unwrap_or(of.span)))
+    }
+}
+
 impl Sited {
     /// Compiles a chain; with files, these are read instead of what would be emitted.
     pub(crate) fn compile(
@@ -145,10 +178,7 @@ impl Sited {
     ) -> Result<Compiled, Failure> {
         let Self { target, site } = self;
         let Loaded { sources, chain, models, .. } = loaded;
-        let origin = |node: NodeId, span: Option<Span>| {
-            let of = &chain.graph.nodes[node];
-            format!("{} ({})", of.name, sources.landmark(span.unwrap_or(of.span)))
-        };
+        let origin = origin(chain, sources);
         partition::compile(&chain.graph, models, &loaded.wires(), *target, site, &origin, files)
             .map_err(|why| format!("{}: {why}", target.name()).into())
     }
@@ -164,11 +194,7 @@ pub(crate) struct Behind {
 
 /// Divides a chain between the switch of a topology and the cores of its server.
 pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Behind, Failure> {
-    let device = Device { target: Vec::new(), trust: Vec::new(), topology: Some(path.to_string()) };
-    let sites = device.sites(loaded, limits)?;
-    let Some(sited) = sites.first() else {
-        return Err(format!("{path}: the switch takes nothing that a chain is compiled for").into());
-    };
+    let Rack { sited, .. } = Rack::load(path, loaded, limits)?;
     let compiled = sited.compile(loaded, None)?;
     if let Some(part) = compiled.parts.iter().find(|part| !part.proof.holds()) {
         return Err(format!(
@@ -202,7 +228,10 @@ pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Beh
 }
 
 /// Counts where packets of captures are taken care of, by part.
-fn shares(captures: &[String], compiled: &Compiled) -> Result<Vec<Option<Share>>, String> {
+pub(crate) fn shares(
+    captures: &[String],
+    compiled: &Compiled,
+) -> Result<Vec<Option<Share>>, String> {
     let parts = &compiled.parts;
     let mut shares: Vec<Option<Share>> = vec![None; parts.len()];
     let mut pool = Pool::new();

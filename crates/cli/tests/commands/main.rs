@@ -14,6 +14,7 @@ mod fmt;
 mod graph;
 mod growth;
 mod load;
+mod offload;
 mod pages;
 mod place;
 mod profile;

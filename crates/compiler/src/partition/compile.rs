@@ -149,8 +149,18 @@ pub struct Compiled {
     pub parts: Vec<Divided>,
     /// By input port: the device's port where packets leave that come there.
     pub egress: BTreeMap<Port, u32>,
+    /// The device's port towards the cores.
+    pub cores: u32,
     /// The artefact.
     pub files: Vec<File>,
+}
+
+impl Compiled {
+    /// What the device was given to run.
+    pub fn device<'a>(&self, origin: Origin<'a>) -> Device<'a> {
+        let segments = self.parts.iter().map(|part| part.offload.segment.clone()).collect();
+        Device { segments, egress: self.egress.clone(), cores: self.cores, origin }
+    }
 }
 
 /// Where packets of a capture are taken care of.
@@ -327,7 +337,7 @@ pub fn compile(
         Ok(Divided { wires, program, offload, proof })
     };
     let parts = parts.into_iter().map(prove).collect::<Result<_, _>>()?;
-    Ok(Compiled { parts, egress, files })
+    Ok(Compiled { parts, egress, cores: site.cores, files })
 }
 
 /// Divides programs, with whole tables, between a device and cores, and has the device's part emitted and read back. With
