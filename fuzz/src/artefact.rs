@@ -25,7 +25,7 @@ s3: exit visited [0] c
 ";
 
 /// Reads what a target's device was given: what is understood is a well-formed program.
-fn read(target: &str, name: &str, data: &[u8]) {
+fn read(target: &str, files: &[(&str, &[u8])]) {
     let read = parse_programs(FileId(0), PROGRAM).expect("a program");
     let program = from_wire(&read.programs[0]);
     let target = codegen::target(target).expect("a target");
@@ -45,7 +45,9 @@ fn read(target: &str, name: &str, data: &[u8]) {
         cores: 3,
         origin: &origin,
     };
-    let files = [File { name: name.into(), contents: data.to_vec() }];
+    let file =
+        |(name, data): &(&str, &[u8])| File { name: (*name).into(), contents: data.to_vec() };
+    let files: Vec<File> = files.iter().map(file).collect();
     for program in target.read(&files, &device).into_iter().flatten() {
         assert!(verify::is_well_formed(&program), "{program}");
     }
@@ -53,12 +55,19 @@ fn read(target: &str, name: &str, data: &[u8]) {
 
 /// Flow entries.
 pub fn flows(data: &[u8]) {
-    read("ovs", "flows.txt", data);
+    read("ovs", &[("flows.txt", data)]);
+}
+
+/// Rules of a card, as commands; behind a line of `=`, the same as JSON.
+pub fn rules(data: &[u8]) {
+    let end = data.windows(3).position(|line| line == b"\n=\n").unwrap_or(data.len());
+    let (text, json) = (&data[..end], data.get(end + 3..).unwrap_or_default());
+    read("rte_flow-mlx5", &[("flows.txt", text), ("flows.json", json)]);
 }
 
 /// An object of XDP programs.
 pub fn object(data: &[u8]) {
-    read("ebpf", "catena.o", data);
+    read("ebpf", &[("catena.o", data)]);
 }
 
 /// A topology: whatever is wrong with it is said at a place in it.

@@ -13,7 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
-pub use artefact::{flows, manifest, object, topology};
+pub use artefact::{flows, manifest, object, rules, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -26,7 +26,7 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
@@ -37,6 +37,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("packet", packet),
     ("pcap", pcap),
     ("program", program),
+    ("rules", rules),
     ("state", state),
     ("topology", topology),
 ];

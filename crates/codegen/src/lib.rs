@@ -7,14 +7,24 @@
 #![forbid(unsafe_code)]
 
 pub mod ebpf;
+mod number;
 pub mod openflow;
+mod rte_flow;
 mod target;
 
 pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unread};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {
-    static ALL: [&dyn Target; 3] = [&openflow::OPENFLOW, &openflow::OVS, &ebpf::EBPF];
+    static ALL: [&dyn Target; 7] = [
+        &openflow::OPENFLOW,
+        &openflow::OVS,
+        &ebpf::EBPF,
+        &rte_flow::GENERIC,
+        &rte_flow::I40E,
+        &rte_flow::IXGBE,
+        &rte_flow::MLX5,
+    ];
     &ALL
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ir::layout::Layout;
-use ir::program::StepId;
+use ir::program::{Continuation, StepId};
 use ir::{Field, IntervalSet, NodeId, Port, Program, Span};
 
 /// The part of a chain that a device runs of packets that come in at some of its ports.
@@ -32,7 +32,7 @@ pub struct Device<'a> {
     /// The device's port behind an input port of the chain.
     pub egress: BTreeMap<Port, u32>,
     /// The port towards the cores, that takes packets that are handed off. In front of all
-    /// else they get an 802.1ad tag (type 0x88a8) whose VLAN ID is the number of the [`ir::program::Continuation`].
+    /// else they get an 802.1ad tag (type 0x88a8) whose VLAN ID is the number of the [`Continuation`].
     pub cores: u32,
     /// The element, or its rule, with file and line: for comments.
     pub origin: &'a dyn Fn(NodeId, Option<Span>) -> String,
@@ -80,6 +80,12 @@ pub enum Lack {
     Copy,
     /// Do what the element's own code does there.
     Element,
+    /// Count packets.
+    Count,
+    /// Send packets on.
+    Send,
+    /// Take the packets that no rule takes, or those that rules take that it has no room or form for.
+    Rest,
     /// Hand packets off there: why not.
     HandOff(String),
     /// Hold a program that large: what, how many, how many fit.
@@ -106,6 +112,9 @@ impl fmt::Display for Lack {
             Lack::Cut => f.write_str("packets are not cut"),
             Lack::Copy => f.write_str("packets are not copied"),
             Lack::Element => f.write_str("the element's own code is needed"),
+            Lack::Count => f.write_str("packets are not counted"),
+            Lack::Send => f.write_str("packets are not sent on"),
+            Lack::Rest => f.write_str("no rule is kept that takes them all"),
             Lack::HandOff(why) => write!(f, "packets are not handed off behind it: {why}"),
             Lack::Room(what, needed, there) => write!(f, "{needed} {what}, {there} fit"),
         }
@@ -195,6 +204,17 @@ pub trait Target: Sync {
     /// # Errors
     /// What does not fit, and the step of which segment it is about.
     fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)>;
+
+    /// The number with which packets come to cores that the device says nothing of, if there may be some: cores decide
+    /// these from the start.
+    fn undecided(&self) -> Option<Continuation> {
+        None
+    }
+
+    /// Exits to which packets come that the artefact leaves [undecided](Self::undecided), and what is missing.
+    fn leaves(&self, _: &Device<'_>) -> Vec<(usize, StepId, Lack)> {
+        Vec::new()
+    }
 
     /// The programs that an artefact is: one for each segment, over that segment's terms, state and
     /// tables. Exits are numbered by the steps of the segment's program: by these numbers counters and

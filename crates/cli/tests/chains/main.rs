@@ -17,6 +17,7 @@ mod lists;
 mod private_handlers;
 mod programs;
 mod room;
+mod rte_flow;
 mod scripts;
 mod split;
 mod support;

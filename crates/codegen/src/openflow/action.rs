@@ -11,8 +11,8 @@ use net::wire::ether_type;
 
 use super::Dialect;
 use super::condition::{Conditions, Match, Sight, TAGGED};
-use super::number::{Rows, evaluate, ones};
 use crate::Lack;
+use crate::number::{Rows, evaluate, ones};
 
 /// What is done to a packet, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

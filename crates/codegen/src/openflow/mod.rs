@@ -13,7 +13,6 @@ pub mod codec;
 mod condition;
 mod emit;
 mod flow;
-mod number;
 mod presume;
 mod read;
 mod table;

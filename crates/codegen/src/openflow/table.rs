@@ -15,7 +15,7 @@ use ir::{Base, Field, IntervalSet, NodeId, Span};
 use super::Dialect;
 use super::action::{Action, actions};
 use super::condition::{Conditions, Match, Seen, Sight, input_bits, lack};
-use super::number::{Rows, evaluate, ones};
+use crate::number::{Rows, evaluate, ones};
 use crate::{Lack, Segment};
 
 /// Entries of a node, and of all.

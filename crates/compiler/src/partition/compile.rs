@@ -332,7 +332,7 @@ pub fn compile(
     let prove = |part: Part| {
         let Part { wires, program, offload, device, .. } = part;
         let proof = offload
-            .prove(&program, &device, &is_wire, &name)
+            .prove(&program, &device, target.undecided(), &is_wire, &name)
             .map_err(|why| NotCompiled::Apart(why.to_string()))?;
         Ok(Divided { wires, program, offload, proof })
     };
@@ -409,6 +409,11 @@ pub fn divide(
         match emitted {
             Ok(files) => {
                 let read = target.read(&files, &device).map_err(NotCompiled::Unread)?;
+                for (segment, step, lack) in target.leaves(&device) {
+                    if let Some(part) = parts.get_mut(segment) {
+                        part.leave(step, lack, &read[segment]);
+                    }
+                }
                 break (parts, files, read);
             }
             Err((segment, step, lack)) => {

@@ -61,6 +61,29 @@ impl Offload {
     pub fn origin(&self, step: StepId) -> Option<StepId> {
         self.origins.get(step.0 as usize).copied().flatten()
     }
+
+    /// Notes that an artefact leaves packets undecided that come to an exit of the segment: those that it hands off, or
+    /// is done with, are fewer, or none.
+    pub(super) fn leave(&mut self, step: StepId, lack: Lack, artefact: &Program) {
+        let Step::Exit(exit) = self.segment.program.step(step) else { return };
+        let is_made = artefact.exits().any(|(_, other)| match (other.end, exit.end) {
+            (End::Handoff { to: a }, End::Handoff { to: b }) => a == b,
+            _ => other == &**exit,
+        });
+        let at = match exit.end {
+            End::Handoff { to } => self.handoffs.get(&to).and_then(|handoff| handoff.exit),
+            _ => self.origin(step),
+        };
+        let Some(class) = self.classes.iter_mut().find(|class| Some(class.exit) == at) else {
+            return;
+        };
+        if !is_made {
+            class.done = false;
+            class.decided.clear();
+            class.stays.clear();
+        }
+        class.stays.insert(Stay { element: element(&self.segment.program, step), lack });
+    }
 }
 
 /// Why a device leaves a class, or some of its packets, to a core.

@@ -22,7 +22,7 @@ pub struct Assured {
 impl Offload {
     /// Proves that what a device was given, and the parts that cores go on with, are the program that was
     /// divided: the same packets leave by the same wires, with the same counts, except for padding if the
-    /// device cannot cut it.
+    /// device cannot cut it. With the number `undecided`, packets go on at the beginning.
     ///
     /// # Errors
     /// If the parts do not fit together.
@@ -30,10 +30,15 @@ impl Offload {
         &self,
         program: &Program,
         device: &Program,
+        undecided: Option<Continuation>,
         is_wire: &dyn Fn(Port) -> bool,
         name: &(dyn Fn(NodeId) -> String + Sync),
     ) -> Result<Assured, Apart> {
-        let together = join(device, &self.continuations)?;
+        let from_the_start =
+            undecided.map(|_| Program { continuation: undecided, ..program.clone() });
+        let parts: Vec<Program> =
+            self.continuations.iter().cloned().chain(from_the_start).collect();
+        let together = join(device, &parts)?;
         let seen = |mut program: Program| {
             for step in &mut program.steps {
                 if let Step::Exit(exit) = step {

@@ -147,7 +147,8 @@ fn device_and_cores_together_are_the_program() {
                 let trust = random.bool();
                 let parts = divide(&made, &program, &target, trust);
                 let device = &parts.segment.program;
-                let found = parts.prove(&program, device, &is_wire, &names).expect("they fit");
+                let found =
+                    parts.prove(&program, device, None, &is_wire, &names).expect("they fit");
                 assert!(found.holds(), "{:?} of\n{program}\n{device}", found.together.verdict);
                 if let Some(untrusted) = &found.untrusted {
                     differ += usize::from(matches!(untrusted.verdict, Verdict::Different(_)));
@@ -204,7 +205,7 @@ fn mistakes_of_a_device_are_found() {
                 },
                 _ => continue,
             }
-            let found = parts.prove(&program, &wrong, &is_wire, &names);
+            let found = parts.prove(&program, &wrong, None, &is_wire, &names);
             let equal = found.as_ref().is_ok_and(catena_compiler::partition::Assured::holds);
             // A packet that is told wrongly where to go on is decided anew there only if nothing is known.
             assert!(!equal, "step {at} of\n{device}");

@@ -7,13 +7,13 @@ use ir::program::{Atom, LookupId, Program, Term, TermId};
 use ir::{Base, Field};
 
 /// The rows that lookups found.
-pub(super) type Rows = BTreeMap<LookupId, Arc<[u128]>>;
+pub(crate) type Rows = BTreeMap<LookupId, Arc<[u128]>>;
 
 /// The bytes that a packet came in with, where those are known, too.
-pub(super) type Bytes<'a> = Option<&'a [u8]>;
+pub(crate) type Bytes<'a> = Option<&'a [u8]>;
 
 /// What a number is.
-pub(super) fn evaluate(
+pub(crate) fn evaluate(
     program: &Program,
     term: TermId,
     rows: &Rows,
@@ -100,7 +100,7 @@ fn compute(
 }
 
 /// So many ones.
-pub(super) fn ones(width: u32) -> u128 {
+pub(crate) fn ones(width: u32) -> u128 {
     u128::MAX.checked_shr(128 - width.min(128)).unwrap_or(0)
 }
 
