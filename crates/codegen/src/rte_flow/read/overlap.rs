@@ -18,6 +18,13 @@ pub(super) fn check(entries: &[Entry]) -> Result<(), Failure> {
         group.entry(masks).or_default().push(entry);
     }
     for shapes in groups.values() {
+        if shapes.len() > MOST_SHAPES {
+            let line = shapes.values().flatten().map(|entry| entry.line).max().unwrap_or(0);
+            return Err((
+                line,
+                format!("rules of one priority look at fields in {} ways", shapes.len()),
+            ));
+        }
         let shapes: Vec<_> = shapes.iter().collect();
         for (at, (masks, entries)) in shapes.iter().enumerate() {
             for (others, more) in &shapes[at..] {
@@ -98,6 +105,9 @@ fn meet(a: &Masks, first: &[&Entry], b: &Masks, second: &[&Entry]) -> Result<(),
     }
     Ok(())
 }
+
+/// Ways in which rules of one priority look at fields.
+const MOST_SHAPES: usize = 1024;
 
 /// Rules that do different things and say the same where they look in common.
 const MOST_ALIKE: usize = 64;
