@@ -121,16 +121,17 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What a device takes for granted when it decides a step: of other packets it sees fields that are not there, or not
-/// those that are. A core asks it first.
+/// What has to hold of packets for which a device decides a step: of others it sees fields that are not there, or not
+/// those that are. Where the device lacks what it takes to test that, it takes it for granted, and a core asks it first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presumption {
     /// Of which packets only: of those whose fields are in these sets.
     pub when: Vec<(Field, IntervalSet)>,
     /// What has to hold.
     pub holds: Presumed,
-    /// What the device lacks to test it.
-    pub lack: Lack,
+    /// What the device lacks to test it. Without, it tests that itself before the step, for all packets, and leaves
+    /// those to a core for which it does not hold.
+    pub lack: Option<Lack>,
 }
 
 /// A condition that the program itself need not have.

@@ -117,7 +117,7 @@ struct Presuming<'a> {
 
 impl Presuming<'_> {
     fn add(&mut self, holds: Presumed, lack: Lack) {
-        let presumption = Presumption { when: self.when.clone(), holds, lack };
+        let presumption = Presumption { when: self.when.clone(), holds, lack: Some(lack) };
         if !self.all.contains(&presumption) {
             self.all.push(presumption);
         }

@@ -188,7 +188,7 @@ struct Dividing<'a> {
     lacks: Vec<Option<Lack>>,
     /// By step of that: what the target presumes if it decides it, and lacks to test that.
     presumed: Vec<Vec<Presumed>>,
-    /// By exit of that: what the target tests before.
+    /// By step of that: what the target tests before.
     tested: BTreeMap<StepId, Vec<Atom>>,
     layouts: Layouts,
     ends: &'a Ends<'a>,
@@ -220,13 +220,17 @@ impl<'a> Dividing<'a> {
                 _ if ends.full.contains_key(&at) => Err(ends.full[&at].clone()),
                 Step::Exit(_) if !is_done => Err(Lack::Element),
                 Step::Exit(_) => target.does(&on_wire, at, layout).map(|conditions| {
-                    let of = |holds: &codegen::Presumed| atom(&mut on_wire.terms, holds);
-                    tested.insert(at, conditions.iter().map(of).collect::<Vec<_>>());
-                    Vec::new()
+                    let itself = |holds| Presumption { when: Vec::new(), holds, lack: None };
+                    conditions.into_iter().map(itself).collect()
                 }),
                 _ => target.decides(&on_wire, at, layout),
             };
             let facts = layouts.facts(at);
+            let all = found.iter().flatten().filter(|one| one.lack.is_none());
+            let tests: Vec<Atom> = all.map(|one| atom(&mut on_wire.terms, &one.holds)).collect();
+            if !tests.is_empty() {
+                tested.insert(at, tests);
+            }
             if let Some(tests) = tested.get_mut(&at) {
                 let is_known = |atom: &Atom| truth(facts?, &on_wire, atom);
                 tests.retain(|atom| is_known(atom) != Some(true));
@@ -770,6 +774,7 @@ fn presume(
     facts: Option<&Facts>,
     presumption: &Presumption,
 ) -> Option<Presumed> {
+    let lack = presumption.lack.clone()?;
     let mut atoms = Vec::new();
     for (field, set) in &presumption.when {
         let condition = codegen::Presumed::In(*field, set.clone());
@@ -785,7 +790,7 @@ fn presume(
         return None;
     }
     atoms.push(holds);
-    Some(Presumed { atoms, lack: presumption.lack.clone() })
+    Some(Presumed { atoms, lack })
 }
 
 /// Whether a condition holds, if that is known.

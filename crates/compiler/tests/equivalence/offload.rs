@@ -78,7 +78,8 @@ impl Target for Lacking {
         let all = [(long, Lack::Length), (fits, Lack::Checksum)];
         let udp = (Field::bytes(Base::Data, 23, 1), IntervalSet::single(17));
         let when = if self.draw(step) & 4096 == 0 { Vec::new() } else { vec![udp] };
-        let all = all.map(|(holds, lack)| Presumption { when: when.clone(), holds, lack });
+        let all =
+            all.map(|(holds, lack)| Presumption { when: when.clone(), holds, lack: Some(lack) });
         // None, one, or both.
         let some = (self.draw(step) / 1024 % 4) as usize;
         Ok(all.into_iter().skip(some / 2).take(some).collect())
