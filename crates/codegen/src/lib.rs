@@ -9,6 +9,7 @@
 pub mod ebpf;
 mod number;
 pub mod openflow;
+mod p4;
 mod rte_flow;
 mod target;
 
@@ -16,10 +17,12 @@ pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unr
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {
-    static ALL: [&dyn Target; 7] = [
+    static ALL: [&dyn Target; 9] = [
         &openflow::OPENFLOW,
         &openflow::OVS,
         &ebpf::EBPF,
+        &p4::V1MODEL,
+        &p4::TNA,
         &rte_flow::GENERIC,
         &rte_flow::I40E,
         &rte_flow::IXGBE,

@@ -81,4 +81,7 @@ pub(super) const UNFINISHED: [&str; 6] =
 pub(super) const MACHINE_PATHS: [&str; 3] = ["/home/", "/root/", "/Users/"];
 
 /// Texts outside `elements` that equal an element's name and do not mean it: where, which, why.
-pub(super) const WORDS_THAT_ARE_ALSO_ELEMENTS: [(&str, &str, &str); 0] = [];
+pub(super) const WORDS_THAT_ARE_ALSO_ELEMENTS: [(&str, &str, &str); 2] = [
+    ("crates/codegen/src/p4/read/mod.rs", "Switch", "a package of TNA"),
+    ("crates/codegen/src/p4/read/syntax.rs", "Counter", "an extern of TNA"),
+];

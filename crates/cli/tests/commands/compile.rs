@@ -173,3 +173,41 @@ fn what_is_wrong_is_named() {
     assert_eq!(missing.code, Some(2));
     assert!(missing.err.contains("nowhere: "), "{}", missing.err);
 }
+
+/// `filetests/p4` holds what P4's own compilers and switches can be tried with elsewhere. `BLESS=1` writes it anew.
+#[test]
+fn the_p4_of_examples_is_what_it_was() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let folder = Folder::new();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(format!("{root}/examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        folder.file(&name, std::fs::read(&path).unwrap());
+        names.extend(name.strip_suffix(".click").map(String::from));
+    }
+    names.sort_unstable();
+    let mut unlike = Vec::new();
+    for name in names {
+        let out = format!("out-{name}");
+        let file = format!("{name}.click");
+        let run = folder.run(["compile", &file, "--target", "p4,p4-tna", "--output", &out]);
+        run.well();
+        for (written, kept) in [
+            ("p4/catena.p4", "v1model.p4"),
+            ("p4/commands.txt", "v1model.txt"),
+            ("p4-tna/catena.p4", "tna.p4"),
+        ] {
+            let text = folder.read(&format!("{out}/{written}"));
+            let golden = format!("{root}/filetests/p4/{name}/{kept}");
+            if std::env::var_os("BLESS").is_some() {
+                std::fs::create_dir_all(format!("{root}/filetests/p4/{name}")).unwrap();
+                std::fs::write(&golden, &text).unwrap();
+            }
+            if std::fs::read_to_string(&golden).unwrap_or_default() != text {
+                unlike.push(format!("{name}/{kept}"));
+            }
+        }
+    }
+    assert!(unlike.is_empty(), "{unlike:?} became something else (BLESS=1 writes it down)");
+}

@@ -73,7 +73,7 @@ fn of(header: &Header, field: Field) -> Field {
 
 impl Presuming<'_> {
     fn add(&mut self, holds: Presumed, lack: Lack) {
-        let presumption = Presumption { when: self.when.clone(), holds, lack };
+        let presumption = Presumption { when: self.when.clone(), holds, lack: Some(lack) };
         if !self.all.contains(&presumption) {
             self.all.push(presumption);
         }

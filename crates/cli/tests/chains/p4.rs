@@ -1,0 +1,187 @@
+//! What a P4 switch is given, with mistakes in it that reading or the proof must find.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use codegen::File;
+use compiler::partition::{Site, Trust, compile};
+use compiler::prove::Verdict;
+use ir::{NodeId, Span};
+
+use crate::programs::chain;
+use crate::targets::wires;
+
+/// A mistake: what it is called, the file it is made in, and a line with it; nothing where the line has no place for it.
+type Mistake = (&'static str, &'static str, fn(&str) -> Option<String>);
+
+/// A hexadecimal number behind a word, changed.
+fn change(line: &str, word: &str, how: impl Fn(u128) -> u128) -> Option<String> {
+    let from = line.find(word)? + word.len();
+    let rest = line[from..].strip_prefix("0x")?;
+    let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+    let number = u128::from_str_radix(&rest[..end], 16).ok()?;
+    Some(format!("{}{:#x}{}", &line[..from], how(number), &rest[end..]))
+}
+
+fn replace(line: &str, what: &str, by: &str) -> Option<String> {
+    line.contains(what).then(|| line.replacen(what, by, 1))
+}
+
+const PROGRAM: &str = "catena.p4";
+const ENTRIES: &str = "entries.json";
+
+const MISTAKES: &[Mistake] = &[
+    ("a priority is off by one", ENTRIES, |line| {
+        let (before, rest) = line.split_once("\"priority\":")?;
+        let end = rest.find(',')?;
+        let priority: u32 = rest[..end].parse().ok()?;
+        Some(format!("{before}\"priority\":{}{}", priority + 1, &rest[end..]))
+    }),
+    ("a prefix is a bit short", ENTRIES, |line| {
+        let (before, rest) = line.split_once("\"prefix_len\":")?;
+        let end = rest.find('}')?;
+        let length: u32 = rest[..end].parse().ok()?;
+        Some(format!("{before}\"prefix_len\":{}{}", length - 1, &rest[end..]))
+    }),
+    ("a mask is off by a bit", ENTRIES, |line| {
+        let mask = change(line, "\"mask\":\"", |mask| mask & (mask - 1))?;
+        change(&mask, "\"ternary\":{\"value\":\"", |value| value & !1)
+    }),
+    ("a number is another", ENTRIES, |line| {
+        change(line, "\"exact\":{\"value\":\"", |value| value ^ 1)
+    }),
+    ("bytes are turned around", ENTRIES, |line| {
+        change(line, "\"lpm\":{\"value\":\"", |value| (value as u32).swap_bytes().into())
+    }),
+    ("a range ends early", ENTRIES, |line| change(line, "\"high\":\"", |high| high - 1)),
+    ("an entry leads to another arm", ENTRIES, |line| {
+        change(line, "{\"name\":\"arm\",\"value\":\"", |arm| arm + 1)
+    }),
+    ("an entry is too many", ENTRIES, |line| line.ends_with(',').then(|| format!("{line}{line}"))),
+    ("an entry is lost", ENTRIES, |line| {
+        (line.contains("Ingress.r") && line.ends_with(',')).then(String::new)
+    }),
+    ("a packet is dropped", ENTRIES, |line| replace(line, "Ingress.leave", "Ingress.discard")),
+    ("the port is another", ENTRIES, |line| {
+        change(line, "{\"name\":\"port\",\"value\":\"", |port| if port == 1 { 2 } else { 1 })
+    }),
+    ("commands say something else", "commands.txt", |line| {
+        change(line, "=> ", |number| number ^ 1)
+    }),
+    ("a command is lost", "commands.txt", |line| line.starts_with("table_add").then(String::new)),
+    ("a guard is lost", PROGRAM, |line| {
+        let rest = line.trim_start().strip_prefix("if (standard_metadata.packet_length")?;
+        rest.contains(">=").then(|| "if (16w1 == 16w1) {".to_string())
+    }),
+    ("arms are swapped", PROGRAM, |line| {
+        let when = line.trim_start().strip_prefix("if (")?.strip_suffix(") {")?;
+        Some(format!("if (!({when})) {{"))
+    }),
+    ("a wrong checksum is right", PROGRAM, |line| {
+        replace(line, "checksum_error == 1w0", "checksum_error == 1w1")
+    }),
+    ("a checksum covers less", PROGRAM, |line| {
+        replace(line, ", hdr.ipv4.src, hdr.ipv4.dst }", " }")
+    }),
+    ("0 stands for 0xffff", PROGRAM, |line| {
+        replace(line, " = (~sum0[15:0])", " = (~(sum0[15:0] + 16w1))")
+    }),
+    ("a carry is lost", PROGRAM, |line| replace(line, "+ (sum0 >> 16)", "+ (sum0 >> 17)")),
+    ("time to live stays", PROGRAM, |line| {
+        replace(line, "hdr.ipv4.ttl = (hdr.ipv4.ttl - ", "meta.arm = (16w9 - ")
+            .map(|line| line.replace("8w", "16w"))
+    }),
+    ("time to live is counted down once more", PROGRAM, |line| {
+        replace(
+            line,
+            "hdr.ipv4.ttl = (hdr.ipv4.ttl - 8w",
+            "hdr.ipv4.ttl = (hdr.ipv4.ttl - 8w1 - 8w",
+        )
+    }),
+    ("addresses are exchanged", PROGRAM, |line| {
+        replace(line, "hdr.ethernet.dst = ", "hdr.ethernet.src = ")
+    }),
+    ("a tag is not taken off", PROGRAM, |line| replace(line, "hdr.vlan.setInvalid();", "")),
+    ("a tag is not put on", PROGRAM, |line| replace(line, "hdr.tag.setValid();", "")),
+    ("a tag is of another type", PROGRAM, |line| replace(line, "= 16w0x88a8;", "= 16w0x8100;")),
+    ("a tag is used for another place", PROGRAM, |line| {
+        replace(line, "hdr.tag.vid = place;", "hdr.tag.vid = 12w1;")
+    }),
+    ("headers leave in another order", PROGRAM, |line| {
+        let is_first = line.contains("packet.emit(hdr.ethernet)");
+        is_first.then(|| "packet.emit(hdr.ipv4);".to_string())
+    }),
+    ("the parser takes another type", PROGRAM, |line| {
+        replace(line, "16w0x800: parse_ipv4", "16w0x806: parse_ipv4")
+    }),
+    ("a packet is counted as another", PROGRAM, |line| {
+        replace(line, "classes.count(number);", "classes.count(number + 32w1);")
+    }),
+    ("the end is not cut", PROGRAM, |line| {
+        line.trim_start().starts_with("truncate").then(String::new)
+    }),
+    ("a field is too wide", PROGRAM, |line| replace(line, "bit<8> ttl;", "bit<16> ttl;")),
+    ("the way back leads elsewhere", PROGRAM, |line| {
+        replace(
+            line,
+            "hdr.ethernet.ether_type = hdr.tag.ether_type;",
+            "hdr.ethernet.ether_type = 16w0x800;",
+        )
+    }),
+];
+
+#[test]
+fn mistakes_in_p4_are_found() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let target = codegen::target("p4").unwrap();
+    let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    for name in ["p4/router", "p4/filter", "p4/vlans"] {
+        let (of, models) = chain(&root.join("filetests").join(name).with_extension("click"));
+        let graph = &of.graph;
+        let wires = wires(graph, &models);
+        let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
+        let none: &[Trust] = &[];
+        let site = Site::numbered(&wires, none);
+        let compiled = |files| compile(graph, &models, &wires, target, &site, &origin, files);
+        let right = compiled(None).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(right.parts.iter().all(|part| part.proof.holds()), "{name}");
+        for (mistake, file, how) in MISTAKES {
+            let at = right.files.iter().position(|of| of.name == *file).unwrap();
+            let text = String::from_utf8(right.files[at].contents.clone()).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for line in 0..lines.len() {
+                let Some(wrong) = how(lines[line]).filter(|wrong| wrong != lines[line]) else {
+                    continue;
+                };
+                let mut lines = lines.clone();
+                lines[line] = &wrong;
+                let mut files = right.files.clone();
+                let contents = (lines.join("\n") + "\n").into_bytes();
+                files[at] = File { name: (*file).into(), contents };
+                if *file == ENTRIES {
+                    // Else commands that say something else give it away.
+                    files.retain(|file| file.name != "commands.txt");
+                }
+                let is_found = match compiled(Some(files)) {
+                    Err(_) => true,
+                    // What is given up is not written either.
+                    Ok(of) => of.parts.iter().any(|part| match &part.proof.together.verdict {
+                        Verdict::Different(_) | Verdict::Unproven(_) => true,
+                        Verdict::Equal => false,
+                    }),
+                };
+                found.entry(mistake).or_default()[usize::from(!is_found)] += 1;
+                if !is_found {
+                    println!("{name}, {mistake}: no packet tells the difference: {wrong}");
+                }
+            }
+        }
+    }
+    println!("{found:#?}");
+    for (mistake, ..) in MISTAKES {
+        assert!(
+            found.get(mistake).is_some_and(|counts| counts[0] > 0),
+            "{mistake}: nothing was found"
+        );
+    }
+}

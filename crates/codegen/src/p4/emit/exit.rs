@@ -1,0 +1,380 @@
+//! What an exit does to a packet as an action.
+
+use std::collections::BTreeSet;
+
+use ir::program::{Effect, End, Exit, StepId, Term, TermId};
+use net::wire::ether_type;
+
+use super::super::Arch;
+use super::headers::{Instance, Need, Placed};
+use super::number::{Expr, Numbers, ones};
+use super::pipeline::Action;
+use crate::Lack;
+
+/// Bits of a tag.
+const TAG: i32 = 32;
+
+/// A header that leaves: where it lies then, by the bits of the packet as it came in.
+struct Leaving {
+    instance: Instance,
+    bit: i32,
+    /// Where it was.
+    was: Option<i32>,
+}
+
+/// What becomes of headers.
+struct Moved {
+    leaving: Vec<Leaving>,
+    gone: Vec<Instance>,
+    needs: BTreeSet<usize>,
+}
+
+/// What an exit's action does, with the arguments that make it this exit's.
+pub(super) struct Done {
+    pub(super) action: Action,
+    pub(super) arguments: Vec<u128>,
+    pub(super) needs: Vec<Need>,
+    pub(super) headers: BTreeSet<Instance>,
+}
+
+/// What is missing for an exit whatever it writes.
+pub(super) fn beside(exit: &Exit) -> Result<(), Lack> {
+    if !exit.copies.is_empty() {
+        return Err(Lack::Copy);
+    }
+    for effect in &exit.effects {
+        match effect {
+            Effect::Set { .. } => return Err(Lack::Cells),
+            Effect::Update { .. } => return Err(Lack::Flows),
+            // Counters count packets under the exit's number.
+            Effect::Count { .. } | Effect::Note { .. } => {}
+        }
+    }
+    let writes = &exit.writes;
+    match exit.end {
+        End::Drop { .. } => Ok(()),
+        _ if !writes.carried.is_empty() => Err(Lack::Found),
+        _ if writes.packet_type.is_some()
+            || writes.timestamp.is_some()
+            || !writes.annotations.is_empty()
+            || writes.marks.iter().any(|mark| *mark != Default::default()) =>
+        {
+            Err(Lack::Write("what no frame shows".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Which headers leave, and where.
+fn moved(exit: &Exit, placed: &[Placed]) -> Result<Moved, Lack> {
+    let start = 8 * exit.writes.start;
+    let lack = || Err(Lack::Move(exit.writes.start));
+    let is_tag = |placed: &&Placed| matches!(placed.instance, Instance::Vlan | Instance::InnerVlan);
+    let tags: Vec<Instance> = placed.iter().filter(is_tag).map(|placed| placed.instance).collect();
+    let gone: Vec<Instance> = match start {
+        0 => Vec::new(),
+        1.. if start % TAG == 0 => tags.iter().copied().take((start / TAG) as usize).collect(),
+        ..0 if start == -TAG => Vec::new(),
+        _ => return lack(),
+    };
+    if start > 0 && gone.len() as i32 * TAG != start {
+        return lack();
+    }
+    let mut leaving = Vec::new();
+    for of in placed.iter().filter(|of| !gone.contains(&of.instance)) {
+        let bit = if of.instance == Instance::Ethernet { start } else { of.bit };
+        leaving.push(Leaving { instance: of.instance, bit, was: Some(of.bit) });
+    }
+    if start < 0 {
+        leaving.push(Leaving { instance: Instance::Pushed, bit: start + 112, was: None });
+    }
+    // Whatever is pushed or pulled behind the addresses moves these.
+    let needs = placed.iter().enumerate().filter(|(_, of)| {
+        start != 0 && (of.instance == Instance::Ethernet || gone.contains(&of.instance))
+    });
+    let needs = needs.map(|(at, _)| at).collect();
+    Ok(Moved { leaving, gone, needs })
+}
+
+/// The value of some bits as they leave, counted from the first bit of the data as it came in; `None` if they are what
+/// came in there.
+fn leaves(
+    numbers: &mut Numbers<'_>,
+    exit: &Exit,
+    bit: i32,
+    width: u16,
+) -> Result<Option<Expr>, Lack> {
+    let (end, mut at) = (bit + i32::from(width), bit);
+    let mut parts: Vec<Expr> = Vec::new();
+    let mut is_written = false;
+    while at < end {
+        let byte = at.div_euclid(8);
+        let inside =
+            |w: &&ir::program::Write| (w.offset..w.offset + i32::from(w.length)).contains(&byte);
+        let write = exit.writes.bytes.iter().find(inside);
+        let stop = match write {
+            Some(write) => end.min(8 * (write.offset + i32::from(write.length))),
+            None => {
+                let next = exit
+                    .writes
+                    .bytes
+                    .iter()
+                    .map(|write| 8 * write.offset)
+                    .filter(|from| *from > at);
+                end.min(next.min().unwrap_or(end))
+            }
+        };
+        let count = (stop - at) as u16;
+        parts.push(match write {
+            Some(write) => {
+                is_written = true;
+                let low = 8 * (write.offset + i32::from(write.length)) - stop;
+                numbers.bits(write.value, low as u16, count)?
+            }
+            // What appears and is not written is zero.
+            None if at < 0 => numbers.zero(count),
+            None => numbers
+                .data(at as u16, count)
+                .ok_or_else(|| Lack::Write(format!("data[{at}+{count}]")))?,
+        });
+        at = stop;
+    }
+    if !is_written && bit >= 0 {
+        return Ok(None);
+    }
+    Ok(parts.into_iter().reduce(Expr::beside))
+}
+
+fn take(action: &mut Action, arguments: &mut Vec<u128>, name: &str, width: u16, value: u128) {
+    action.parameters.push((name.into(), width));
+    arguments.push(value & ones(width));
+}
+
+/// The action of an exit. `port` gives the device's port behind an input port; `number` is what it is counted under.
+///
+/// # Errors
+/// What the architecture cannot do.
+pub(super) fn action(
+    numbers: &mut Numbers<'_>,
+    exit: &Exit,
+    number: u32,
+    port: Option<u32>,
+) -> Result<Done, Lack> {
+    beside(exit)?;
+    let arch = numbers.arch;
+    let mut action = Action {
+        name: String::new(),
+        parameters: Vec::new(),
+        body: Vec::new(),
+        reads: BTreeSet::new(),
+        writes: BTreeSet::new(),
+    };
+    let mut arguments = Vec::new();
+    let (mut needs, mut headers) = (Vec::new(), BTreeSet::new());
+    take(&mut action, &mut arguments, "number", 32, number.into());
+    action.body.push("classes.count(number);".into());
+    match exit.end {
+        End::Drop { .. } => {
+            let drop = match arch {
+                Arch::V1model => "mark_to_drop(standard_metadata);",
+                Arch::Tna => "ig_dprsr_md.drop_ctl = 3w1;",
+            };
+            action.body.push(drop.into());
+            action.writes.insert("drop".into());
+        }
+        End::Handoff { to } => {
+            take(&mut action, &mut arguments, "place", 12, to.0.into());
+            let tag = u128::from(ether_type::QINQ);
+            for line in [
+                "hdr.tag.setValid();".to_string(),
+                "hdr.tag.pcp = 3w0;".into(),
+                "hdr.tag.dei = 1w0;".into(),
+                "hdr.tag.vid = place;".into(),
+                "hdr.tag.ether_type = hdr.ethernet.ether_type;".into(),
+                format!("hdr.ethernet.ether_type = 16w{tag:#x};"),
+                format!("{} = CORES;", arch.egress()),
+            ] {
+                action.body.push(line);
+            }
+            action.reads.insert("hdr.ethernet.ether_type".into());
+            let fields = [
+                "hdr.tag.pcp",
+                "hdr.tag.dei",
+                "hdr.tag.vid",
+                "hdr.tag.ether_type",
+                "hdr.ethernet.ether_type",
+            ];
+            action.writes.extend(fields.map(String::from));
+            action.writes.insert(arch.egress().into());
+            headers.extend([Instance::Ethernet, Instance::Tag]);
+        }
+        End::Push { .. } => {
+            take(&mut action, &mut arguments, "port", 9, port.unwrap_or(0).into());
+            write(numbers, exit, &mut action, &mut arguments, &mut needs, &mut headers)?;
+            action.body.push(format!("{} = port;", arch.egress()));
+            action.writes.insert(arch.egress().into());
+        }
+    }
+    Ok(Done { action, arguments, needs, headers })
+}
+
+fn write(
+    numbers: &mut Numbers<'_>,
+    exit: &Exit,
+    action: &mut Action,
+    arguments: &mut Vec<u128>,
+    needs: &mut Vec<Need>,
+    headers: &mut BTreeSet<Instance>,
+) -> Result<(), Lack> {
+    let placed = numbers.placed;
+    let moved = moved(exit, placed)?;
+    let mut set: Vec<(String, Expr)> = Vec::new();
+    let mut touched = moved.needs.clone();
+    numbers.before = Some(Vec::new());
+    let mut covered: Vec<(i32, i32)> = Vec::new();
+    for leaving in &moved.leaving {
+        let mut bit = leaving.bit;
+        covered.push((bit, bit + leaving.instance.bits()));
+        let mut is_set = false;
+        for &(field, width) in leaving.instance.fields() {
+            let own = leaving.was.map(|was| bit + was - leaving.bit);
+            let value = leaves(numbers, exit, bit, width)?;
+            let value = match (value, own) {
+                (None, own) if own != Some(bit) => {
+                    let data = numbers.data(bit as u16, width);
+                    Some(data.ok_or_else(|| Lack::Write(format!("data[{bit}+{width}]")))?)
+                }
+                (value, _) => value,
+            };
+            let name = format!("hdr.{}.{field}", leaving.instance.name());
+            bit += i32::from(width);
+            let Some(value) = value else { continue };
+            // What comes to be what it was is not written.
+            if leaving.was.is_some() && value.text == name {
+                continue;
+            }
+            is_set = true;
+            set.push((name, value));
+        }
+        if is_set || leaving.was.is_none() {
+            headers.insert(leaving.instance);
+            touched.extend(placed.iter().position(|of| of.instance == leaving.instance));
+        }
+    }
+    for write in &exit.writes.bytes {
+        let end = 8 * (write.offset + i32::from(write.length));
+        let mut at = 8 * write.offset.max(exit.writes.start);
+        while at < end {
+            let around = covered.iter().find(|(from, to)| (*from..*to).contains(&at));
+            at = around.ok_or_else(|| Lack::Write(format!("data[{}+8]", at)))?.1;
+        }
+    }
+    for at in touched {
+        needs.extend(placed[at].needs.iter().cloned());
+        headers.insert(placed[at].instance);
+    }
+    if let Some(length) = exit.writes.length {
+        if numbers.arch == Arch::Tna {
+            return Err(Lack::Cut);
+        }
+        let length = numbers.number(length, 32)?;
+        action.reads.extend(length.reads.iter().cloned());
+        need_all(placed, &length, needs, headers);
+        action.body.push(format!("truncate({});", length.text));
+    }
+    // All is computed from what came in: what would be overwritten before is kept.
+    let mut kept: Vec<String> = Vec::new();
+    let mut written: BTreeSet<String> = BTreeSet::new();
+    let mut lines = Vec::new();
+    for (name, mut value) in set {
+        for read in value.reads.clone() {
+            if written.contains(&read) {
+                let variable = format!("old_{}", read.replace('.', "_").trim_start_matches("hdr_"));
+                let width = width_of(&read);
+                let line = format!("bit<{width}> {variable} = {read};");
+                if !kept.contains(&line) {
+                    kept.push(line);
+                }
+                value.text = replaced(&value.text, &read, &variable);
+            }
+        }
+        need_all(placed, &value, needs, headers);
+        action.reads.extend(value.reads.iter().cloned());
+        if value.is_constant() {
+            let (_, parameter) = name.split_once('.').unwrap_or_default();
+            let parameter = parameter.replace('.', "_");
+            let constant = value.as_constant();
+            take(action, arguments, &parameter, value.width, constant);
+            lines.push(format!("{name} = {parameter};"));
+        } else {
+            lines.push(format!("{name} = {};", value.text));
+        }
+        written.insert(name);
+    }
+    action.writes.extend(written);
+    action.body.extend(numbers.before.take().unwrap_or_default());
+    action.body.extend(kept);
+    let pushed = moved.leaving.iter().filter(|leaving| leaving.was.is_none());
+    action
+        .body
+        .extend(pushed.map(|leaving| format!("hdr.{}.setValid();", leaving.instance.name())));
+    action.body.extend(lines);
+    action.body.extend(moved.gone.iter().map(|gone| format!("hdr.{}.setInvalid();", gone.name())));
+    Ok(())
+}
+
+fn need_all(
+    placed: &[Placed],
+    value: &Expr,
+    needs: &mut Vec<Need>,
+    headers: &mut BTreeSet<Instance>,
+) {
+    for of in placed {
+        let prefix = format!("hdr.{}.", of.instance.name());
+        if value.reads.iter().any(|read| read.starts_with(&prefix)) {
+            headers.insert(of.instance);
+            needs.extend(of.needs.iter().cloned());
+        }
+    }
+}
+
+fn width_of(field: &str) -> u16 {
+    let mut parts = field.split('.').skip(1);
+    let (header, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let of = Instance::ALL.into_iter().find(|instance| instance.name() == header);
+    let fields = of.map_or(&[][..], Instance::fields);
+    fields.iter().find(|field| field.0 == name).map_or(1, |field| field.1)
+}
+
+/// A text with another name in the place of one.
+fn replaced(text: &str, name: &str, by: &str) -> String {
+    let mut all = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(name) {
+        let (before, behind) = (&rest[..at], &rest[at + name.len()..]);
+        let goes_on = behind.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        all.push_str(before);
+        all.push_str(if goes_on { name } else { by });
+        rest = behind;
+    }
+    all + rest
+}
+
+/// Conditions of all packets that an exit's writes are done to.
+pub(super) fn needs(numbers: &mut Numbers<'_>, step: StepId) -> Result<Vec<Need>, Lack> {
+    let ir::program::Step::Exit(exit) = numbers.program.step(step) else { return Ok(Vec::new()) };
+    action(numbers, exit, step.0, None).map(|done| done.needs)
+}
+
+/// The terms that an exit's writes are made from.
+pub(super) fn terms(exit: &Exit) -> Vec<TermId> {
+    exit.writes.bytes.iter().map(|write| write.value).chain(exit.writes.length).collect()
+}
+
+/// Whether a number is made from what lookups found.
+pub(super) fn is_found(program: &ir::Program, term: TermId) -> bool {
+    match program.term(term) {
+        Term::Bound(..) => true,
+        of => of.operands().into_iter().any(|operand| is_found(program, operand)),
+    }
+}

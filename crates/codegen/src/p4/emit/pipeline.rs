@@ -1,0 +1,192 @@
+//! What the ingress control is made of, before it is written: tables with their entries, actions, and the block that
+//! applies them.
+
+use std::collections::BTreeSet;
+
+use ir::IntervalSet;
+
+use super::headers::Instance;
+
+/// How a key of a table is matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Exact,
+    Lpm,
+    Ternary,
+    Range,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Lpm => "lpm",
+            Self::Ternary => "ternary",
+            Self::Range => "range",
+        }
+    }
+}
+
+/// A key of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    pub(super) text: String,
+    pub(super) width: u16,
+    pub(super) kind: Kind,
+}
+
+/// What an entry matches of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Match {
+    Any,
+    Exact(u128),
+    /// A number, and how many of its first bits count.
+    Prefix(u128, u16),
+    /// A number and its mask.
+    Masked(u128, u128),
+    Range(u128, u128),
+}
+
+/// An action with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Call {
+    pub(super) action: usize,
+    pub(super) arguments: Vec<u128>,
+}
+
+/// An entry of a table; the first that matches counts, of prefixes the longest.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) matches: Vec<Match>,
+    pub(super) call: Call,
+    pub(super) origin: String,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) name: String,
+    pub(super) origin: String,
+    pub(super) keys: Vec<Key>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) otherwise: Call,
+}
+
+impl Table {
+    /// Whether entries have priorities.
+    pub(super) fn has_priorities(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key.kind, Kind::Ternary | Kind::Range))
+    }
+
+    /// The actions that it has, in order.
+    pub(super) fn actions(&self) -> BTreeSet<usize> {
+        self.entries.iter().map(|entry| entry.call.action).chain([self.otherwise.action]).collect()
+    }
+}
+
+/// An action.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Action {
+    pub(super) name: String,
+    /// Parameters and their widths.
+    pub(super) parameters: Vec<(String, u16)>,
+    pub(super) body: Vec<String>,
+    pub(super) reads: BTreeSet<String>,
+    pub(super) writes: BTreeSet<String>,
+}
+
+/// A statement of the control's block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Statement {
+    /// Element, file and line of what follows.
+    Comment(String),
+    If(String, Vec<Statement>, Vec<Statement>),
+    Apply(usize),
+    Call(Call),
+    /// The metadata gets the number of an arm.
+    Go(u32),
+    /// A local variable gets a number.
+    Set(String, String),
+}
+
+/// The ingress control.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pipeline {
+    pub(super) tables: Vec<Table>,
+    pub(super) actions: Vec<Action>,
+    /// What follows from where a frame came in: ports, and the statements for them.
+    pub(super) segments: Vec<(Vec<u32>, Vec<Statement>)>,
+    /// Local variables and their widths.
+    pub(super) variables: Vec<(String, u16)>,
+    /// Metadata and their widths.
+    pub(super) metadata: Vec<(String, u16)>,
+    /// Headers that are read or written.
+    pub(super) headers: BTreeSet<Instance>,
+    /// Types that say that a tag follows, first and second.
+    pub(super) tags: [BTreeSet<u128>; 2],
+    /// Whether a checksum is verified.
+    pub(super) verifies: bool,
+}
+
+impl Pipeline {
+    /// The action of that shape.
+    pub(super) fn action(&mut self, name: &str, mut action: Action) -> usize {
+        let same =
+            |known: &Action| (&known.parameters, &known.body) == (&action.parameters, &action.body);
+        if let Some(known) = self.actions.iter().position(same) {
+            return known;
+        }
+        let is_taken = |name: &String| self.actions.iter().any(|known| known.name == *name);
+        let numbered = (2..).map(|number| format!("{name}{number}"));
+        action.name = [name.to_string()]
+            .into_iter()
+            .chain(numbered)
+            .find(|name| !is_taken(name))
+            .unwrap_or_default();
+        self.actions.push(action);
+        self.actions.len() - 1
+    }
+}
+
+/// Prefixes that are the numbers of a set: numbers and their masks.
+pub(super) fn prefixes(set: &IntervalSet, width: u16, most: usize) -> Option<Vec<(u128, u128)>> {
+    let all = super::number::ones(width);
+    let mut found = Vec::new();
+    for &(low, high) in set.intervals() {
+        let (mut at, high) = (low, high.min(all));
+        while at <= high {
+            if found.len() >= most {
+                return None;
+            }
+            let aligned =
+                if at == 0 { u32::from(width) } else { at.trailing_zeros().min(width.into()) };
+            let room = match (high - at).checked_add(1) {
+                Some(count) => 127 - count.leading_zeros(),
+                None => 128,
+            };
+            let free = aligned.min(room);
+            let wild = super::number::ones(free as u16) * u128::from(free > 0);
+            found.push((at, all & !wild));
+            match at.checked_add(wild).and_then(|last| last.checked_add(1)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The number and the mask that a set is, if it is that.
+pub(super) fn masked(set: &IntervalSet, width: u16) -> Option<(u128, u128)> {
+    let all = super::number::ones(width);
+    let (low, high) = (set.min()?, set.max()?.min(all));
+    let mask = all & !(low ^ high);
+    // Bits below the highest that differs may be fixed, too: what the ends have in common says which.
+    let is = |mask: u128| IntervalSet::masked(width, low, mask).is_some_and(|of| of == *set);
+    let first = is(mask).then_some((low & mask, mask));
+    first.or_else(|| {
+        let highest = 127 - (low ^ high).leading_zeros().min(127);
+        let prefix = all & !super::number::ones(highest as u16 + 1);
+        is(prefix).then_some((low & prefix, prefix))
+    })
+}

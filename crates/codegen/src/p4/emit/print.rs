@@ -1,0 +1,409 @@
+//! The text of the P4 program.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use net::wire::{ether_type, ip_protocol};
+
+use super::super::Arch;
+use super::headers::Instance;
+use super::pipeline::{Call, Pipeline, Statement, Table};
+use crate::Device;
+
+/// Text that is written line by line.
+struct Text {
+    out: String,
+    depth: usize,
+}
+
+impl Text {
+    fn line(&mut self, text: &str) {
+        let opens = text.ends_with('{');
+        if text.starts_with('}') {
+            self.depth = self.depth.saturating_sub(1);
+        }
+        if !text.is_empty() {
+            // A string takes whatever is written.
+            let _ = write!(self.out, "{:1$}{text}", "", 4 * self.depth);
+        }
+        self.out.push('\n');
+        if opens {
+            self.depth += 1;
+        }
+    }
+
+    fn lines(&mut self, all: &[&str]) {
+        all.iter().for_each(|line| self.line(line));
+    }
+}
+
+pub(super) fn program(arch: Arch, pipeline: &Pipeline, device: &Device<'_>) -> String {
+    let mut text = Text { out: String::new(), depth: 0 };
+    let mut headers: BTreeSet<Instance> = pipeline.headers.clone();
+    headers.extend([Instance::Ethernet, Instance::Tag]);
+    // What lies in front is extracted, too.
+    let behind = |headers: &BTreeSet<Instance>, all: &[Instance]| {
+        all.iter().any(|one| headers.contains(one))
+    };
+    if behind(&headers, &[Instance::Tcp, Instance::Udp, Instance::Icmp]) {
+        headers.insert(Instance::Transport);
+    }
+    if !pipeline.tags[0].is_empty() {
+        headers.insert(Instance::Vlan);
+    }
+    if !pipeline.tags[1].is_empty() {
+        headers.insert(Instance::InnerVlan);
+    }
+    let compile = match arch {
+        Arch::V1model => "// Compile with p4c-bm2-ss, or check with p4test.",
+        Arch::Tna => "// Compile with p4c --target tofino --arch tna.",
+    };
+    text.line(compile);
+    text.line("// What tables hold is in entries.json, in the terms of P4Runtime; commands.txt holds the same for simple_switch_CLI.");
+    text.line("#include <core.p4>");
+    text.line(match arch {
+        Arch::V1model => "#include <v1model.p4>",
+        Arch::Tna => "#include <tna.p4>",
+    });
+    text.line("");
+    text.line("// The port towards the cores");
+    text.line(&format!("const bit<9> CORES = 9w{:#x};", device.cores));
+    text.line("");
+    let mut kinds: BTreeSet<&str> = BTreeSet::new();
+    for header in &headers {
+        if kinds.insert(header.kind()) {
+            text.line(&format!("header {} {{", header.kind()));
+            for (field, width) in header.fields() {
+                text.line(&format!("bit<{width}> {field};"));
+            }
+            text.line("}");
+            text.line("");
+        }
+    }
+    text.line("struct headers_t {");
+    for header in &headers {
+        text.line(&format!("{} {};", header.kind(), header.name()));
+    }
+    text.lines(&["}", "", "struct metadata_t {"]);
+    for (name, width) in &pipeline.metadata {
+        text.line(&format!("bit<{width}> {name};"));
+    }
+    if pipeline.verifies {
+        text.line("bit<16> zero;");
+    }
+    text.lines(&["}", ""]);
+    parser(&mut text, arch, pipeline, &headers);
+    if arch == Arch::V1model {
+        verify(&mut text, pipeline);
+    }
+    ingress(&mut text, arch, pipeline, device);
+    if arch == Arch::V1model {
+        text.lines(&[
+            "control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
+            "apply {",
+            "}",
+            "}",
+            "",
+            "control Update(inout headers_t hdr, inout metadata_t meta) {",
+            "apply {",
+            "}",
+            "}",
+            "",
+        ]);
+    }
+    text.line(match arch {
+        Arch::V1model => "control Deparse(packet_out packet, in headers_t hdr) {",
+        Arch::Tna => "control Deparse(packet_out packet, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {",
+    });
+    text.line("apply {");
+    for header in &headers {
+        text.line(&format!("packet.emit(hdr.{});", header.name()));
+    }
+    text.lines(&["}", "}", ""]);
+    match arch {
+        Arch::V1model => text.line("V1Switch(Parse(), Verify(), Ingress(), Egress(), Update(), Deparse()) main;"),
+        Arch::Tna => text.lines(&[
+            "struct egress_headers_t {",
+            "}",
+            "",
+            "struct egress_metadata_t {",
+            "}",
+            "",
+            "parser EgressParse(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta, out egress_intrinsic_metadata_t eg_intr_md) {",
+            "state start {",
+            "packet.extract(eg_intr_md);",
+            "transition accept;",
+            "}",
+            "}",
+            "",
+            "control Egress(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md, in egress_intrinsic_metadata_from_parser_t eg_prsr_md, inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md, inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {",
+            "apply {",
+            "}",
+            "}",
+            "",
+            "control EgressDeparse(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta, in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {",
+            "apply {",
+            "}",
+            "}",
+            "",
+            "Pipeline(Parse(), Ingress(), Deparse(), EgressParse(), Egress(), EgressDeparse()) pipe;",
+            "Switch(pipe) main;",
+        ]),
+    }
+    text.out
+}
+
+fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<Instance>) {
+    match arch {
+        Arch::V1model => text.lines(&[
+            "parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
+            "state start {",
+        ]),
+        Arch::Tna => text.lines(&[
+            "parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {",
+            "state start {",
+            "packet.extract(ig_intr_md);",
+            "packet.advance(PORT_METADATA_SIZE);",
+        ]),
+    }
+    for (name, width) in &pipeline.metadata {
+        text.line(&format!("meta.{name} = {width}w0;"));
+    }
+    if pipeline.verifies {
+        text.line("meta.zero = 16w0;");
+    }
+    text.lines(&[
+        &format!("transition select({}) {{", arch.ingress()),
+        "CORES: from_cores;",
+        "default: parse_ethernet;",
+        "}",
+        "}",
+        "state from_cores {",
+        "packet.extract(hdr.ethernet);",
+        "transition select(hdr.ethernet.ether_type) {",
+        &format!("16w{:#x}: parse_tag;", ether_type::QINQ),
+        "default: accept;",
+        "}",
+        "}",
+        "state parse_tag {",
+        "packet.extract(hdr.tag);",
+        "transition accept;",
+        "}",
+    ]);
+    let has = |instance: Instance| headers.contains(&instance);
+    let networks = [
+        (Instance::Arp, ether_type::ARP),
+        (Instance::Ipv4, ether_type::IPV4),
+        (Instance::Ipv6, ether_type::IPV6),
+    ];
+    let select = |tags: Option<(&BTreeSet<u128>, &str)>| {
+        let mut cases: Vec<String> = Vec::new();
+        if let Some((types, state)) = tags {
+            cases.extend(types.iter().map(|of| format!("16w{of:#x}: {state};")));
+        }
+        let networks = networks.iter().filter(|(instance, _)| has(*instance));
+        cases.extend(
+            networks.map(|(instance, of)| format!("16w{of:#x}: parse_{};", instance.name())),
+        );
+        cases
+    };
+    let first = (&pipeline.tags[0], "parse_vlan");
+    let second = (&pipeline.tags[1], "parse_inner_vlan");
+    state(text, Instance::Ethernet, "ether_type", &select(Some(first)));
+    if has(Instance::Vlan) {
+        state(text, Instance::Vlan, "ether_type", &select(Some(second)));
+    }
+    if has(Instance::InnerVlan) {
+        state(text, Instance::InnerVlan, "ether_type", &select(None));
+    }
+    if has(Instance::Arp) {
+        state(text, Instance::Arp, "", &[]);
+    }
+    let with_transport = has(Instance::Transport);
+    if has(Instance::Ipv4) {
+        let cases: Vec<String> =
+            with_transport.then(|| "4w5: parse_transport4;".into()).into_iter().collect();
+        state(text, Instance::Ipv4, "ihl", &cases);
+    }
+    let numbers = [
+        (Instance::Tcp, ip_protocol::TCP, ip_protocol::TCP),
+        (Instance::Udp, ip_protocol::UDP, ip_protocol::UDP),
+        (Instance::Icmp, ip_protocol::ICMP, ip_protocol::ICMPV6),
+    ];
+    if has(Instance::Ipv6) {
+        let cases = numbers.iter().filter(|_| with_transport);
+        let cases: Vec<String> =
+            cases.map(|(_, _, of)| format!("8w{of:#x}: parse_transport6;")).collect();
+        state(text, Instance::Ipv6, "next_header", &cases);
+    }
+    for (network, number, field) in
+        [(Instance::Ipv4, "4", "protocol"), (Instance::Ipv6, "6", "next_header")]
+    {
+        if !with_transport || !has(network) {
+            continue;
+        }
+        text.line(&format!("state parse_transport{number} {{"));
+        text.line("packet.extract(hdr.transport);");
+        let cases: Vec<String> = numbers
+            .iter()
+            .filter(|(instance, ..)| has(*instance))
+            .map(|(instance, of, of6)| {
+                let of = if network == Instance::Ipv4 { of } else { of6 };
+                format!("8w{of:#x}: parse_{};", instance.name())
+            })
+            .collect();
+        transition(text, &format!("hdr.{}.{field}", network.name()), &cases);
+        text.line("}");
+    }
+    for instance in [Instance::Tcp, Instance::Udp, Instance::Icmp] {
+        if has(instance) {
+            state(text, instance, "", &[]);
+        }
+    }
+    text.lines(&["}", ""]);
+}
+
+fn state(text: &mut Text, of: Instance, field: &str, cases: &[String]) {
+    text.line(&format!("state parse_{} {{", of.name()));
+    text.line(&format!("packet.extract(hdr.{});", of.name()));
+    transition(text, &format!("hdr.{}.{field}", of.name()), cases);
+    text.line("}");
+}
+
+fn transition(text: &mut Text, on: &str, cases: &[String]) {
+    if cases.is_empty() {
+        text.line("transition accept;");
+        return;
+    }
+    text.line(&format!("transition select({on}) {{"));
+    cases.iter().for_each(|case| text.line(case));
+    text.lines(&["default: accept;", "}"]);
+}
+
+/// The sum over an IPv4 header with its checksum is right if its complement is 0; so 0xffff in the place of 0 is right, too.
+fn verify(text: &mut Text, pipeline: &Pipeline) {
+    text.lines(&["control Verify(inout headers_t hdr, inout metadata_t meta) {", "apply {"]);
+    if pipeline.verifies {
+        let fields = Instance::Ipv4.fields().iter().map(|(field, _)| format!("hdr.ipv4.{field}"));
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        text.line(&format!(
+            "verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w5, {{ {fields} }}, meta.zero, HashAlgorithm.csum16);"
+        ));
+    }
+    text.lines(&["}", "}", ""]);
+}
+
+fn ingress(text: &mut Text, arch: Arch, pipeline: &Pipeline, device: &Device<'_>) {
+    text.line(match arch {
+        Arch::V1model => "control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
+        Arch::Tna => "control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {",
+    });
+    let classes: usize = device.segments.iter().map(|segment| segment.program.steps.len()).sum();
+    text.line("// Packets and bytes of each exit, by its number");
+    text.line(&match arch {
+        Arch::V1model => format!("counter({classes}, CounterType.packets_and_bytes) classes;"),
+        Arch::Tna => format!(
+            "Counter<bit<64>, bit<32>>({classes}, CounterType_t.PACKETS_AND_BYTES) classes;"
+        ),
+    });
+    for (name, width) in &pipeline.variables {
+        text.line(&format!("bit<{width}> {name};"));
+    }
+    text.line("");
+    for action in &pipeline.actions {
+        let parameters: Vec<String> =
+            action.parameters.iter().map(|(name, width)| format!("bit<{width}> {name}")).collect();
+        text.line(&format!("action {}({}) {{", action.name, parameters.join(", ")));
+        action.body.iter().for_each(|line| text.line(line));
+        text.line("}");
+    }
+    // Frames from the cores: their tag says by which port they leave.
+    text.line("action back(bit<9> port) {");
+    text.line("hdr.ethernet.ether_type = hdr.tag.ether_type;");
+    text.line("hdr.tag.setInvalid();");
+    text.line(&format!("{} = port;", arch.egress()));
+    text.lines(&["}", "action lost() {"]);
+    text.line(match arch {
+        Arch::V1model => "mark_to_drop(standard_metadata);",
+        Arch::Tna => "ig_dprsr_md.drop_ctl = 3w1;",
+    });
+    text.lines(&[
+        "}",
+        "",
+        "// Frames from the cores leave by the port that their tag names",
+        "table ports {",
+        "key = {",
+    ]);
+    text.lines(&[
+        "hdr.tag.vid: exact;",
+        "}",
+        "actions = {",
+        "back;",
+        "lost;",
+        "}",
+        "default_action = lost();",
+    ]);
+    text.lines(&[&format!("size = {};", device.egress.len().max(1)), "}"]);
+    for table in &pipeline.tables {
+        write_table(text, pipeline, table);
+    }
+    text.lines(&["", "apply {"]);
+    let is = |port: &u32| format!("{} == 9w{port:#x}", arch.ingress());
+    text.line(&format!("if ({} == CORES) {{", arch.ingress()));
+    text.lines(&["if (hdr.tag.isValid()) {", "ports.apply();", "} else {", "lost();", "}"]);
+    for (ports, statements) in &pipeline.segments {
+        let when: Vec<String> = ports.iter().map(is).collect();
+        text.line(&format!("}} else if ({}) {{", when.join(" || ")));
+        block(text, pipeline, statements);
+    }
+    text.lines(&["} else {", "lost();", "}", "}", "}", ""]);
+}
+
+fn write_table(text: &mut Text, pipeline: &Pipeline, table: &Table) {
+    text.line("");
+    text.line(&format!("// {}", table.origin));
+    text.line(&format!("table {} {{", table.name));
+    text.line("key = {");
+    for key in &table.keys {
+        text.line(&format!("{}: {};", key.text, key.kind.name()));
+    }
+    text.lines(&["}", "actions = {"]);
+    for action in table.actions() {
+        text.line(&format!("{};", pipeline.actions[action].name));
+    }
+    text.line("}");
+    text.line(&format!("default_action = {};", call(pipeline, &table.otherwise)));
+    text.line(&format!("size = {};", table.entries.len()));
+    text.line("}");
+}
+
+fn call(pipeline: &Pipeline, call: &Call) -> String {
+    let action = &pipeline.actions[call.action];
+    let arguments = action.parameters.iter().zip(&call.arguments);
+    let arguments: Vec<String> =
+        arguments.map(|((_, width), value)| format!("{width}w{value:#x}")).collect();
+    format!("{}({})", action.name, arguments.join(", "))
+}
+
+fn block(text: &mut Text, pipeline: &Pipeline, statements: &[Statement]) {
+    for statement in statements {
+        match statement {
+            Statement::Comment(of) => text.line(&format!("// {of}")),
+            Statement::If(when, yes, no) => {
+                text.line(&format!("if ({when}) {{"));
+                block(text, pipeline, yes);
+                if !no.is_empty() {
+                    text.line("} else {");
+                    block(text, pipeline, no);
+                }
+                text.line("}");
+            }
+            Statement::Apply(table) => {
+                text.line(&format!("{}.apply();", pipeline.tables[*table].name))
+            }
+            Statement::Call(of) => text.line(&format!("{};", call(pipeline, of))),
+            Statement::Go(arm) => text.line(&format!("meta.arm = 16w{arm:#x};")),
+            Statement::Set(name, value) => text.line(&format!("{name} = {value};")),
+        }
+    }
+}

@@ -1,0 +1,404 @@
+// Compile with p4c-bm2-ss, or check with p4test.
+// What tables hold is in entries.json, in the terms of P4Runtime; commands.txt holds the same for simple_switch_CLI.
+#include <core.p4>
+#include <v1model.p4>
+
+// The port towards the cores
+const bit<9> CORES = 9w0x4;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> ether_type;
+}
+
+header vlan_t {
+    bit<3> pcp;
+    bit<1> dei;
+    bit<12> vid;
+    bit<16> ether_type;
+}
+
+header arp_t {
+    bit<16> htype;
+    bit<16> ptype;
+    bit<8> hlen;
+    bit<8> plen;
+    bit<16> op;
+    bit<48> sha;
+    bit<32> spa;
+    bit<48> tha;
+    bit<32> tpa;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> len;
+    bit<16> id;
+    bit<3> flags;
+    bit<13> frag;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t tag;
+    arp_t arp;
+    ipv4_t ipv4;
+}
+
+struct metadata_t {
+    bit<16> arm;
+    bit<16> zero;
+}
+
+parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        meta.arm = 16w0;
+        meta.zero = 16w0;
+        transition select(standard_metadata.ingress_port) {
+            CORES: from_cores;
+            default: parse_ethernet;
+        }
+    }
+    state from_cores {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x88a8: parse_tag;
+            default: accept;
+        }
+    }
+    state parse_tag {
+        packet.extract(hdr.tag);
+        transition accept;
+    }
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x806: parse_arp;
+            16w0x800: parse_ipv4;
+            default: accept;
+        }
+    }
+    state parse_arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w5, { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.len, hdr.ipv4.id, hdr.ipv4.flags, hdr.ipv4.frag, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst }, meta.zero, HashAlgorithm.csum16);
+    }
+}
+
+control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    // Packets and bytes of each exit, by its number
+    counter(52, CounterType.packets_and_bytes) classes;
+    bit<16> key2_1;
+    bit<16> key12_1;
+
+    action go(bit<16> arm) {
+        meta.arm = arm;
+    }
+    action discard(bit<32> number) {
+        classes.count(number);
+        mark_to_drop(standard_metadata);
+    }
+    action hand_off(bit<32> number, bit<12> place) {
+        classes.count(number);
+        hdr.tag.setValid();
+        hdr.tag.pcp = 3w0;
+        hdr.tag.dei = 1w0;
+        hdr.tag.vid = place;
+        hdr.tag.ether_type = hdr.ethernet.ether_type;
+        hdr.ethernet.ether_type = 16w0x88a8;
+        standard_metadata.egress_spec = CORES;
+    }
+    action leave(bit<32> number, bit<9> port, bit<48> ethernet_src, bit<8> arp_hlen, bit<8> arp_plen, bit<16> arp_op, bit<48> arp_sha, bit<32> arp_spa) {
+        classes.count(number);
+        truncate(32w0x2a);
+        bit<48> old_arp_sha = hdr.arp.sha;
+        bit<32> old_arp_spa = hdr.arp.spa;
+        hdr.ethernet.dst = hdr.arp.sha;
+        hdr.ethernet.src = ethernet_src;
+        hdr.arp.hlen = arp_hlen;
+        hdr.arp.plen = arp_plen;
+        hdr.arp.op = arp_op;
+        hdr.arp.sha = arp_sha;
+        hdr.arp.spa = arp_spa;
+        hdr.arp.tha = old_arp_sha;
+        hdr.arp.tpa = old_arp_spa;
+        standard_metadata.egress_spec = port;
+    }
+    action back(bit<9> port) {
+        hdr.ethernet.ether_type = hdr.tag.ether_type;
+        hdr.tag.setInvalid();
+        standard_metadata.egress_spec = port;
+    }
+    action lost() {
+        mark_to_drop(standard_metadata);
+    }
+
+    // Frames from the cores leave by the port that their tag names
+    table ports {
+        key = {
+            hdr.tag.vid: exact;
+        }
+        actions = {
+            back;
+            lost;
+        }
+        default_action = lost();
+        size = 2;
+    }
+
+    // kind (isp-edge.click:66)
+    table rules2 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+            key2_1: ternary;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x26);
+        size = 2;
+    }
+
+    // kind (isp-edge.click:66)
+    table rules12 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+            key12_1: ternary;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x26);
+        size = 2;
+    }
+
+    // ARPResponder@7 (isp-edge.click:68)
+    table rules32 {
+        key = {
+            hdr.arp.tpa: exact;
+        }
+        actions = {
+            discard;
+            leave;
+        }
+        default_action = discard(32w0x22);
+        size = 1;
+    }
+
+    apply {
+        if (standard_metadata.ingress_port == CORES) {
+            if (hdr.tag.isValid()) {
+                ports.apply();
+            } else {
+                lost();
+            }
+        } else if (standard_metadata.ingress_port == 9w0x1) {
+            // kind (isp-edge.click:66)
+            if (standard_metadata.packet_length >= 32w0x22) {
+                // kind (isp-edge.click:66)
+                if (hdr.ethernet.ether_type == 16w0x800) {
+                    // kind (isp-edge.click:66)
+                    key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules2.apply();
+                } else {
+                    hand_off(32w0x2e, 12w0x8);
+                }
+            } else {
+                // kind (isp-edge.click:66)
+                if (standard_metadata.packet_length >= 32w0x16) {
+                    // kind (isp-edge.click:66)
+                    if (standard_metadata.packet_length >= 32w0x22) {
+                        // kind (isp-edge.click:66)
+                        if (hdr.ethernet.isValid() && hdr.ethernet.ether_type == 16w0x800) {
+                            // kind (isp-edge.click:66)
+                            if (hdr.ethernet.isValid() && hdr.ipv4.isValid()) {
+                                key12_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                                rules12.apply();
+                            } else {
+                                discard(32w0x26);
+                            }
+                        } else {
+                            hand_off(32w0x30, 12w0xa);
+                        }
+                    } else {
+                        hand_off(32w0x30, 12w0xa);
+                    }
+                } else {
+                    // kind (isp-edge.click:66)
+                    if (standard_metadata.packet_length <= 32w0xd) {
+                        discard(32w0x26);
+                    } else {
+                        // kind (isp-edge.click:66)
+                        if (hdr.ethernet.ether_type == 16w0x800) {
+                            discard(32w0x25);
+                        } else {
+                            discard(32w0x26);
+                        }
+                    }
+                }
+            }
+            if (meta.arm == 16w0x3) {
+                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                if (hdr.ipv4.version == 4w0x4) {
+                    // fw/CheckIPHeader@2 (isp-edge.click:16)
+                    if (hdr.ipv4.ihl == 4w0x5) {
+                        // fw/CheckIPHeader@2 (isp-edge.click:16)
+                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // fw/CheckIPHeader@2 (isp-edge.click:16)
+                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                                if (standard_metadata.checksum_error == 1w0) {
+                                    // fw/acl (isp-edge.click:16)
+                                    if ((hdr.ipv4.len >= 16w0x1a && hdr.ipv4.len <= 16w0x5dc)) {
+                                        hand_off(32w0x2f, 12w0x9);
+                                    } else {
+                                        // fw/acl (isp-edge.click:16)
+                                        if (hdr.ipv4.len >= 16w0x18) {
+                                            hand_off(32w0x31, 12w0xb);
+                                        } else {
+                                            hand_off(32w0x32, 12w0xc);
+                                        }
+                                    }
+                                } else {
+                                    discard(32w0x1a);
+                                }
+                            } else {
+                                discard(32w0x1b);
+                            }
+                        } else {
+                            discard(32w0x1b);
+                        }
+                    } else {
+                        // fw/CheckIPHeader@2 (isp-edge.click:16)
+                        if (hdr.ipv4.ihl <= 4w0x4) {
+                            discard(32w0x10);
+                        } else {
+                            // fw/CheckIPHeader@2 (isp-edge.click:16)
+                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                    // fw/CheckIPHeader@2 (isp-edge.click:16)
+                                    if (hdr.ipv4.ihl == 4w0x5) {
+                                        // fw/acl (isp-edge.click:16)
+                                        if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
+                                            hand_off(32w0x2c, 12w0x6);
+                                        } else {
+                                            hand_off(32w0x2d, 12w0x7);
+                                        }
+                                    } else {
+                                        hand_off(32w0x33, 12w0xd);
+                                    }
+                                } else {
+                                    discard(32w0x1b);
+                                }
+                            } else {
+                                discard(32w0x1b);
+                            }
+                        }
+                    }
+                } else {
+                    discard(32w0x1c);
+                }
+            }
+            if (meta.arm == 16w0xd) {
+                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(32w0x25);
+                } else {
+                    // fw/CheckIPHeader@2 (isp-edge.click:16)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(32w0x29, 12w0x3);
+                    } else {
+                        // fw/CheckIPHeader@2 (isp-edge.click:16)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // fw/CheckIPHeader@2 (isp-edge.click:16)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    // fw/acl (isp-edge.click:16)
+                                    if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
+                                        hand_off(32w0x27, 12w0x1);
+                                    } else {
+                                        hand_off(32w0x28, 12w0x2);
+                                    }
+                                } else {
+                                    hand_off(32w0x2a, 12w0x4);
+                                }
+                            } else {
+                                hand_off(32w0x2b, 12w0x5);
+                            }
+                        } else {
+                            hand_off(32w0x2b, 12w0x5);
+                        }
+                    }
+                }
+            }
+            if (meta.arm == 16w0x1d) {
+                // ARPResponder@7 (isp-edge.click:68)
+                if (standard_metadata.packet_length <= 32w0x29) {
+                    discard(32w0x22);
+                } else {
+                    // ARPResponder@7 (isp-edge.click:68)
+                    if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
+                        // ARPResponder@7 (isp-edge.click:68)
+                        if (hdr.arp.isValid() && hdr.arp.ptype == 16w0x800) {
+                            // ARPResponder@7 (isp-edge.click:68)
+                            if (hdr.arp.isValid()) {
+                                rules32.apply();
+                            } else {
+                                discard(32w0x22);
+                            }
+                        } else {
+                            discard(32w0x22);
+                        }
+                    } else {
+                        discard(32w0x22);
+                    }
+                }
+            }
+        } else {
+            lost();
+        }
+    }
+}
+
+control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply {
+    }
+}
+
+control Update(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+    }
+}
+
+control Deparse(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.tag);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+    }
+}
+
+V1Switch(Parse(), Verify(), Ingress(), Egress(), Update(), Deparse()) main;

@@ -1,0 +1,506 @@
+// Compile with p4c-bm2-ss, or check with p4test.
+// What tables hold is in entries.json, in the terms of P4Runtime; commands.txt holds the same for simple_switch_CLI.
+#include <core.p4>
+#include <v1model.p4>
+
+// The port towards the cores
+const bit<9> CORES = 9w0x5;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> ether_type;
+}
+
+header vlan_t {
+    bit<3> pcp;
+    bit<1> dei;
+    bit<12> vid;
+    bit<16> ether_type;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> len;
+    bit<16> id;
+    bit<3> flags;
+    bit<13> frag;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t tag;
+    ipv4_t ipv4;
+}
+
+struct metadata_t {
+    bit<16> arm;
+    bit<16> zero;
+}
+
+parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        meta.arm = 16w0;
+        meta.zero = 16w0;
+        transition select(standard_metadata.ingress_port) {
+            CORES: from_cores;
+            default: parse_ethernet;
+        }
+    }
+    state from_cores {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x88a8: parse_tag;
+            default: accept;
+        }
+    }
+    state parse_tag {
+        packet.extract(hdr.tag);
+        transition accept;
+    }
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x800: parse_ipv4;
+            default: accept;
+        }
+    }
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w5, { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.len, hdr.ipv4.id, hdr.ipv4.flags, hdr.ipv4.frag, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst }, meta.zero, HashAlgorithm.csum16);
+    }
+}
+
+control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    // Packets and bytes of each exit, by its number
+    counter(93, CounterType.packets_and_bytes) classes;
+
+    action go(bit<16> arm) {
+        meta.arm = arm;
+    }
+    action discard(bit<32> number) {
+        classes.count(number);
+        mark_to_drop(standard_metadata);
+    }
+    action hand_off(bit<32> number, bit<12> place) {
+        classes.count(number);
+        hdr.tag.setValid();
+        hdr.tag.pcp = 3w0;
+        hdr.tag.dei = 1w0;
+        hdr.tag.vid = place;
+        hdr.tag.ether_type = hdr.ethernet.ether_type;
+        hdr.ethernet.ether_type = 16w0x88a8;
+        standard_metadata.egress_spec = CORES;
+    }
+    action back(bit<9> port) {
+        hdr.ethernet.ether_type = hdr.tag.ether_type;
+        hdr.tag.setInvalid();
+        standard_metadata.egress_spec = port;
+    }
+    action lost() {
+        mark_to_drop(standard_metadata);
+    }
+
+    // Frames from the cores leave by the port that their tag names
+    table ports {
+        key = {
+            hdr.tag.vid: exact;
+        }
+        actions = {
+            back;
+            lost;
+        }
+        default_action = lost();
+        size = 2;
+    }
+
+    // Classifier@5 (nested-nats.click:17)
+    table rules1 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x20);
+        size = 1;
+    }
+
+    // Classifier@5 (nested-nats.click:17)
+    table rules12 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x20);
+        size = 1;
+    }
+
+    // IPClassifier@8 (nested-nats.click:18)
+    table rules7 {
+        key = {
+            hdr.ipv4.protocol: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x1c);
+        size = 2;
+    }
+
+    // Classifier@14 (nested-nats.click:25)
+    table rules42 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x4e);
+        size = 1;
+    }
+
+    // Classifier@14 (nested-nats.click:25)
+    table rules53 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x4e);
+        size = 1;
+    }
+
+    apply {
+        if (standard_metadata.ingress_port == CORES) {
+            if (hdr.tag.isValid()) {
+                ports.apply();
+            } else {
+                lost();
+            }
+        } else if (standard_metadata.ingress_port == 9w0x1) {
+            // Classifier@5 (nested-nats.click:17)
+            if (standard_metadata.packet_length >= 32w0x22) {
+                // Classifier@5 (nested-nats.click:17)
+                rules1.apply();
+            } else {
+                // Classifier@5 (nested-nats.click:17)
+                if (standard_metadata.packet_length >= 32w0xe) {
+                    // Classifier@5 (nested-nats.click:17)
+                    rules12.apply();
+                } else {
+                    discard(32w0x20);
+                }
+            }
+            if (meta.arm == 16w0x2) {
+                // CheckIPHeader@7 (nested-nats.click:17)
+                if (hdr.ipv4.version == 4w0x4) {
+                    // CheckIPHeader@7 (nested-nats.click:17)
+                    if (hdr.ipv4.ihl == 4w0x5) {
+                        // CheckIPHeader@7 (nested-nats.click:17)
+                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // CheckIPHeader@7 (nested-nats.click:17)
+                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // CheckIPHeader@7 (nested-nats.click:17)
+                                if (standard_metadata.checksum_error == 1w0) {
+                                    // IPClassifier@8 (nested-nats.click:18)
+                                    rules7.apply();
+                                } else {
+                                    discard(32w0x1d);
+                                }
+                            } else {
+                                discard(32w0x1e);
+                            }
+                        } else {
+                            discard(32w0x1e);
+                        }
+                    } else {
+                        // CheckIPHeader@7 (nested-nats.click:17)
+                        if (hdr.ipv4.ihl <= 4w0x4) {
+                            discard(32w0x11);
+                        } else {
+                            // CheckIPHeader@7 (nested-nats.click:17)
+                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                                // CheckIPHeader@7 (nested-nats.click:17)
+                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                    // CheckIPHeader@7 (nested-nats.click:17)
+                                    if (hdr.ipv4.ihl == 4w0x5) {
+                                        hand_off(32w0x25, 12w0x5);
+                                    } else {
+                                        hand_off(32w0x28, 12w0x8);
+                                    }
+                                } else {
+                                    discard(32w0x1e);
+                                }
+                            } else {
+                                discard(32w0x1e);
+                            }
+                        }
+                    }
+                } else {
+                    discard(32w0x1f);
+                }
+            }
+            if (meta.arm == 16w0x8) {
+                // home/rw (nested-nats.click:7)
+                if (hdr.ipv4.frag == 13w0x0) {
+                    // home/rw (nested-nats.click:7)
+                    if (!((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25))) {
+                        // home/rw (nested-nats.click:7)
+                        if (hdr.ipv4.protocol == 8w0x6) {
+                            hand_off(32w0x26, 12w0x6);
+                        } else {
+                            hand_off(32w0x27, 12w0x7);
+                        }
+                    } else {
+                        // home/rw (nested-nats.click:7)
+                        if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                            discard(32w0x1b);
+                        } else {
+                            // home/rw (nested-nats.click:7)
+                            if (hdr.ipv4.protocol == 8w0x6) {
+                                // home/rw (nested-nats.click:7)
+                                if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                    discard(32w0x1b);
+                                } else {
+                                    hand_off(32w0x26, 12w0x6);
+                                }
+                            } else {
+                                hand_off(32w0x27, 12w0x7);
+                            }
+                        }
+                    }
+                } else {
+                    discard(32w0x1b);
+                }
+            }
+            if (meta.arm == 16w0xd) {
+                // CheckIPHeader@7 (nested-nats.click:17)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(32w0xe);
+                } else {
+                    // CheckIPHeader@7 (nested-nats.click:17)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(32w0x22, 12w0x2);
+                    } else {
+                        // CheckIPHeader@7 (nested-nats.click:17)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // CheckIPHeader@7 (nested-nats.click:17)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // CheckIPHeader@7 (nested-nats.click:17)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    hand_off(32w0x21, 12w0x1);
+                                } else {
+                                    hand_off(32w0x23, 12w0x3);
+                                }
+                            } else {
+                                hand_off(32w0x24, 12w0x4);
+                            }
+                        } else {
+                            hand_off(32w0x24, 12w0x4);
+                        }
+                    }
+                }
+            }
+        } else if (standard_metadata.ingress_port == 9w0x4) {
+            // Classifier@14 (nested-nats.click:25)
+            if (standard_metadata.packet_length >= 32w0x22) {
+                // Classifier@14 (nested-nats.click:25)
+                rules42.apply();
+            } else {
+                // Classifier@14 (nested-nats.click:25)
+                if (standard_metadata.packet_length >= 32w0xe) {
+                    // Classifier@14 (nested-nats.click:25)
+                    rules53.apply();
+                } else {
+                    discard(32w0x4e);
+                }
+            }
+            if (meta.arm == 16w0x2b) {
+                // CheckIPHeader@16 (nested-nats.click:25)
+                if (hdr.ipv4.version == 4w0x4) {
+                    // CheckIPHeader@16 (nested-nats.click:25)
+                    if (hdr.ipv4.ihl == 4w0x5) {
+                        // CheckIPHeader@16 (nested-nats.click:25)
+                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // CheckIPHeader@16 (nested-nats.click:25)
+                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // CheckIPHeader@16 (nested-nats.click:25)
+                                if (standard_metadata.checksum_error == 1w0) {
+                                    // provider/rw (nested-nats.click:7)
+                                    if ((hdr.ipv4.protocol == 8w0x6 || hdr.ipv4.protocol == 8w0x11)) {
+                                        // provider/rw (nested-nats.click:7)
+                                        if (hdr.ipv4.frag == 13w0x0) {
+                                            // provider/rw (nested-nats.click:7)
+                                            if (hdr.ipv4.len >= 16w0xfff2) {
+                                                // provider/rw (nested-nats.click:7)
+                                                if (hdr.ipv4.protocol == 8w0x6) {
+                                                    hand_off(32w0x58, 12w0x12);
+                                                } else {
+                                                    hand_off(32w0x59, 12w0x13);
+                                                }
+                                            } else {
+                                                // provider/rw (nested-nats.click:7)
+                                                if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                                                    discard(32w0x4a);
+                                                } else {
+                                                    // provider/rw (nested-nats.click:7)
+                                                    if (hdr.ipv4.protocol == 8w0x6) {
+                                                        // provider/rw (nested-nats.click:7)
+                                                        if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                                            discard(32w0x4a);
+                                                        } else {
+                                                            hand_off(32w0x5a, 12w0x14);
+                                                        }
+                                                    } else {
+                                                        hand_off(32w0x5b, 12w0x15);
+                                                    }
+                                                }
+                                            }
+                                        } else {
+                                            discard(32w0x4a);
+                                        }
+                                    } else {
+                                        discard(32w0x4a);
+                                    }
+                                } else {
+                                    discard(32w0x4b);
+                                }
+                            } else {
+                                discard(32w0x4c);
+                            }
+                        } else {
+                            discard(32w0x4c);
+                        }
+                    } else {
+                        // CheckIPHeader@16 (nested-nats.click:25)
+                        if (hdr.ipv4.ihl <= 4w0x4) {
+                            discard(32w0x3a);
+                        } else {
+                            // CheckIPHeader@16 (nested-nats.click:25)
+                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                                // CheckIPHeader@16 (nested-nats.click:25)
+                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                    // CheckIPHeader@16 (nested-nats.click:25)
+                                    if (hdr.ipv4.ihl == 4w0x5) {
+                                        // provider/rw (nested-nats.click:7)
+                                        if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                                            hand_off(32w0x54, 12w0xe);
+                                        } else {
+                                            // provider/rw (nested-nats.click:7)
+                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                                // provider/rw (nested-nats.click:7)
+                                                if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                                    hand_off(32w0x54, 12w0xe);
+                                                } else {
+                                                    hand_off(32w0x52, 12w0xc);
+                                                }
+                                            } else {
+                                                hand_off(32w0x53, 12w0xd);
+                                            }
+                                        }
+                                    } else {
+                                        hand_off(32w0x5c, 12w0x16);
+                                    }
+                                } else {
+                                    discard(32w0x4c);
+                                }
+                            } else {
+                                discard(32w0x4c);
+                            }
+                        }
+                    }
+                } else {
+                    discard(32w0x4d);
+                }
+            }
+            if (meta.arm == 16w0x36) {
+                // CheckIPHeader@16 (nested-nats.click:25)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(32w0x37);
+                } else {
+                    // CheckIPHeader@16 (nested-nats.click:25)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(32w0x55, 12w0xf);
+                    } else {
+                        // CheckIPHeader@16 (nested-nats.click:25)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // CheckIPHeader@16 (nested-nats.click:25)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // CheckIPHeader@16 (nested-nats.click:25)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    // provider/rw (nested-nats.click:7)
+                                    if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                                        hand_off(32w0x51, 12w0xb);
+                                    } else {
+                                        // provider/rw (nested-nats.click:7)
+                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                            // provider/rw (nested-nats.click:7)
+                                            if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                                hand_off(32w0x51, 12w0xb);
+                                            } else {
+                                                hand_off(32w0x4f, 12w0x9);
+                                            }
+                                        } else {
+                                            hand_off(32w0x50, 12w0xa);
+                                        }
+                                    }
+                                } else {
+                                    hand_off(32w0x56, 12w0x10);
+                                }
+                            } else {
+                                hand_off(32w0x57, 12w0x11);
+                            }
+                        } else {
+                            hand_off(32w0x57, 12w0x11);
+                        }
+                    }
+                }
+            }
+        } else {
+            lost();
+        }
+    }
+}
+
+control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply {
+    }
+}
+
+control Update(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+    }
+}
+
+control Deparse(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.tag);
+        packet.emit(hdr.ipv4);
+    }
+}
+
+V1Switch(Parse(), Verify(), Ingress(), Egress(), Update(), Deparse()) main;

@@ -1,0 +1,315 @@
+// Compile with p4c-bm2-ss, or check with p4test.
+// What tables hold is in entries.json, in the terms of P4Runtime; commands.txt holds the same for simple_switch_CLI.
+#include <core.p4>
+#include <v1model.p4>
+
+// The port towards the cores
+const bit<9> CORES = 9w0x4;
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> ether_type;
+}
+
+header vlan_t {
+    bit<3> pcp;
+    bit<1> dei;
+    bit<12> vid;
+    bit<16> ether_type;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> len;
+    bit<16> id;
+    bit<3> flags;
+    bit<13> frag;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t tag;
+    ipv4_t ipv4;
+}
+
+struct metadata_t {
+    bit<16> arm;
+    bit<16> zero;
+}
+
+parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        meta.arm = 16w0;
+        meta.zero = 16w0;
+        transition select(standard_metadata.ingress_port) {
+            CORES: from_cores;
+            default: parse_ethernet;
+        }
+    }
+    state from_cores {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x88a8: parse_tag;
+            default: accept;
+        }
+    }
+    state parse_tag {
+        packet.extract(hdr.tag);
+        transition accept;
+    }
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            16w0x800: parse_ipv4;
+            default: accept;
+        }
+    }
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w5, { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.len, hdr.ipv4.id, hdr.ipv4.flags, hdr.ipv4.frag, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst }, meta.zero, HashAlgorithm.csum16);
+    }
+}
+
+control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    // Packets and bytes of each exit, by its number
+    counter(39, CounterType.packets_and_bytes) classes;
+
+    action go(bit<16> arm) {
+        meta.arm = arm;
+    }
+    action discard(bit<32> number) {
+        classes.count(number);
+        mark_to_drop(standard_metadata);
+    }
+    action hand_off(bit<32> number, bit<12> place) {
+        classes.count(number);
+        hdr.tag.setValid();
+        hdr.tag.pcp = 3w0;
+        hdr.tag.dei = 1w0;
+        hdr.tag.vid = place;
+        hdr.tag.ether_type = hdr.ethernet.ether_type;
+        hdr.ethernet.ether_type = 16w0x88a8;
+        standard_metadata.egress_spec = CORES;
+    }
+    action back(bit<9> port) {
+        hdr.ethernet.ether_type = hdr.tag.ether_type;
+        hdr.tag.setInvalid();
+        standard_metadata.egress_spec = port;
+    }
+    action lost() {
+        mark_to_drop(standard_metadata);
+    }
+
+    // Frames from the cores leave by the port that their tag names
+    table ports {
+        key = {
+            hdr.tag.vid: exact;
+        }
+        actions = {
+            back;
+            lost;
+        }
+        default_action = lost();
+        size = 2;
+    }
+
+    // Classifier@5 (snf-motivating.click:40)
+    table rules1 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x1e);
+        size = 1;
+    }
+
+    // Classifier@5 (snf-motivating.click:40)
+    table rules12 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x1e);
+        size = 1;
+    }
+
+    // nat/kind (snf-motivating.click:15)
+    table rules7 {
+        key = {
+            hdr.ipv4.protocol: exact;
+        }
+        actions = {
+            go;
+            discard;
+        }
+        default_action = discard(32w0x1a);
+        size = 2;
+    }
+
+    apply {
+        if (standard_metadata.ingress_port == CORES) {
+            if (hdr.tag.isValid()) {
+                ports.apply();
+            } else {
+                lost();
+            }
+        } else if (standard_metadata.ingress_port == 9w0x1) {
+            // Classifier@5 (snf-motivating.click:40)
+            if (standard_metadata.packet_length >= 32w0x22) {
+                // Classifier@5 (snf-motivating.click:40)
+                rules1.apply();
+            } else {
+                // Classifier@5 (snf-motivating.click:40)
+                if (standard_metadata.packet_length >= 32w0xe) {
+                    // Classifier@5 (snf-motivating.click:40)
+                    rules12.apply();
+                } else {
+                    discard(32w0x1e);
+                }
+            }
+            if (meta.arm == 16w0x2) {
+                // nat/Enter@1/check (snf-motivating.click:8)
+                if (hdr.ipv4.version == 4w0x4) {
+                    // nat/Enter@1/check (snf-motivating.click:8)
+                    if (hdr.ipv4.ihl == 4w0x5) {
+                        // nat/Enter@1/check (snf-motivating.click:8)
+                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // nat/Enter@1/check (snf-motivating.click:8)
+                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // nat/Enter@1/check (snf-motivating.click:8)
+                                if (standard_metadata.checksum_error == 1w0) {
+                                    // nat/kind (snf-motivating.click:15)
+                                    rules7.apply();
+                                } else {
+                                    discard(32w0x1b);
+                                }
+                            } else {
+                                discard(32w0x1c);
+                            }
+                        } else {
+                            discard(32w0x1c);
+                        }
+                    } else {
+                        // nat/Enter@1/check (snf-motivating.click:8)
+                        if (hdr.ipv4.ihl <= 4w0x4) {
+                            discard(32w0x11);
+                        } else {
+                            // nat/Enter@1/check (snf-motivating.click:8)
+                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                                // nat/Enter@1/check (snf-motivating.click:8)
+                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                    // nat/Enter@1/check (snf-motivating.click:8)
+                                    if (hdr.ipv4.ihl == 4w0x5) {
+                                        hand_off(32w0x23, 12w0x5);
+                                    } else {
+                                        hand_off(32w0x26, 12w0x8);
+                                    }
+                                } else {
+                                    discard(32w0x1c);
+                                }
+                            } else {
+                                discard(32w0x1c);
+                            }
+                        }
+                    }
+                } else {
+                    discard(32w0x1d);
+                }
+            }
+            if (meta.arm == 16w0x8) {
+                // nat/rw (snf-motivating.click:16)
+                if (hdr.ipv4.frag == 13w0x0) {
+                    // nat/rw (snf-motivating.click:16)
+                    if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                        discard(32w0x19);
+                    } else {
+                        // nat/rw (snf-motivating.click:16)
+                        if (hdr.ipv4.protocol == 8w0x6) {
+                            // nat/rw (snf-motivating.click:16)
+                            if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                discard(32w0x19);
+                            } else {
+                                hand_off(32w0x25, 12w0x7);
+                            }
+                        } else {
+                            hand_off(32w0x24, 12w0x6);
+                        }
+                    }
+                } else {
+                    discard(32w0x19);
+                }
+            }
+            if (meta.arm == 16w0xd) {
+                // nat/Enter@1/check (snf-motivating.click:8)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(32w0xe);
+                } else {
+                    // nat/Enter@1/check (snf-motivating.click:8)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(32w0x20, 12w0x2);
+                    } else {
+                        // nat/Enter@1/check (snf-motivating.click:8)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // nat/Enter@1/check (snf-motivating.click:8)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // nat/Enter@1/check (snf-motivating.click:8)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    hand_off(32w0x1f, 12w0x1);
+                                } else {
+                                    hand_off(32w0x21, 12w0x3);
+                                }
+                            } else {
+                                hand_off(32w0x22, 12w0x4);
+                            }
+                        } else {
+                            hand_off(32w0x22, 12w0x4);
+                        }
+                    }
+                }
+            }
+        } else {
+            lost();
+        }
+    }
+}
+
+control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply {
+    }
+}
+
+control Update(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+    }
+}
+
+control Deparse(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.tag);
+        packet.emit(hdr.ipv4);
+    }
+}
+
+V1Switch(Parse(), Verify(), Ingress(), Egress(), Update(), Deparse()) main;
