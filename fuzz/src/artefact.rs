@@ -25,7 +25,7 @@ s3: exit visited [0] c
 ";
 
 /// Reads what a target's device was given: what is understood is a well-formed program.
-fn read(target: &str, files: &[(&str, &[u8])]) {
+fn read(target: &str, files: &[File]) {
     let read = parse_programs(FileId(0), PROGRAM).expect("a program");
     let program = from_wire(&read.programs[0]);
     let target = codegen::target(target).expect("a target");
@@ -45,29 +45,38 @@ fn read(target: &str, files: &[(&str, &[u8])]) {
         cores: 3,
         origin: &origin,
     };
-    let file =
-        |(name, data): &(&str, &[u8])| File { name: (*name).into(), contents: data.to_vec() };
-    let files: Vec<File> = files.iter().map(file).collect();
-    for program in target.read(&files, &device).into_iter().flatten() {
+    for program in target.read(files, &device).into_iter().flatten() {
         assert!(verify::is_well_formed(&program), "{program}");
     }
 }
 
+fn file(name: &str, data: &[u8]) -> File {
+    File { name: name.into(), contents: data.to_vec() }
+}
+
 /// Flow entries.
 pub fn flows(data: &[u8]) {
-    read("ovs", &[("flows.txt", data)]);
+    read("ovs", &[file("flows.txt", data)]);
 }
 
 /// Rules of a card, as commands; behind a line of `=`, the same as JSON.
 pub fn rules(data: &[u8]) {
     let end = data.windows(3).position(|line| line == b"\n=\n").unwrap_or(data.len());
     let (text, json) = (&data[..end], data.get(end + 3..).unwrap_or_default());
-    read("rte_flow-mlx5", &[("flows.txt", text), ("flows.json", json)]);
+    read("rte_flow-mlx5", &[file("flows.txt", text), file("flows.json", json)]);
+}
+
+/// A P4 program, entries and commands, with a line of dashes between them.
+pub fn p4(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut parts = text.split("\n-----\n");
+    let mut part = |name: &str| file(name, parts.next().unwrap_or_default().as_bytes());
+    read("p4", &[part("catena.p4"), part("entries.json"), part("commands.txt")]);
 }
 
 /// An object of XDP programs.
 pub fn object(data: &[u8]) {
-    read("ebpf", &[("catena.o", data)]);
+    read("ebpf", &[file("catena.o", data)]);
 }
 
 /// A topology: whatever is wrong with it is said at a place in it.
