@@ -4,6 +4,7 @@
 //! The format is described in `filetests/README.md`.
 
 mod format;
+mod real;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +31,7 @@ enum Burst {
 }
 
 /// The type of frames that hold no IP packets (IEEE 802, for experiments).
-const RAW: &str = "88b5";
+const RAW: &str = "88b6";
 
 /// A packet in a frame of a type.
 fn framed(packet: &[u8], header: &str) -> Vec<u8> {

@@ -46,7 +46,7 @@ fn packet(frame: &[u8]) -> Packet {
 }
 
 /// In the kernel; packets leave by all ports but one.
-fn load(compiled: &Compiled, without: Option<u32>) -> Loaded {
+pub fn load(compiled: &Compiled, without: Option<u32>) -> Loaded {
     let loaded = Loaded::new(&compiled.object).unwrap_or_else(|rejected| {
         let block = rejected.instruction.and_then(|at| compiled.block(rejected.program?, at));
         panic!("in the block {block:?}: {rejected}")

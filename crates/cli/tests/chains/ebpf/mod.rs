@@ -1,7 +1,7 @@
 //! Programs as eBPF: what the kernel does to frames is what the reference interpreter does, and what is
 //! read back from an object is proven to be the program.
 
-mod kernel;
+pub mod kernel;
 mod lists;
 mod proof;
 
