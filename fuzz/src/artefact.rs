@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use codegen::openflow::codec;
 use codegen::{Device, File};
 use compiler::partition::{Ends, from_wire, offload};
 use ir::program::{Continuation, verify};
@@ -102,4 +103,20 @@ fn said_at_a_place(text: &str, found: &[Diagnostic]) {
     let inside = |at: Span| at.start <= at.end && text.get(at.range()).is_some();
     let labels = found.iter().flat_map(|found| &found.labels);
     assert!(labels.map(|label| label.span).all(inside), "{found:?}");
+}
+
+/// Messages of a switch: what is understood reads back from what it is written as.
+pub fn openflow(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some(length)) = codec::length(rest) {
+        let Some((message, behind)) = rest.split_at_checked(length) else { break };
+        rest = behind;
+        let Ok((number, message)) = codec::decode(message) else { continue };
+        let mut bytes = Vec::new();
+        codec::encode(&message, number, &mut bytes);
+        // What is not known is not kept whole.
+        if !format!("{message:?}").contains("Other") {
+            assert_eq!(codec::decode(&bytes), Ok((number, message)));
+        }
+    }
 }
