@@ -257,7 +257,9 @@ impl Emitter<'_> {
             };
             Bits { field: name, value, mask }
         };
-        let mut when: Vec<Bits> = when.fields().iter().map(bits).collect();
+        // A prefix without a bit says nothing; a switch would not report it.
+        let some = |bits: &Bits| bits.mask != 0;
+        let mut when: Vec<Bits> = when.fields().iter().map(bits).filter(some).collect();
         when.sort_unstable();
         let cookie = class.number();
         let flow = Flow { cookie, table, priority, when, actions, metadata, goto };
