@@ -1,15 +1,19 @@
 //! What every chain of the filetests and examples becomes for every target: nothing differs, and no class that a
 //! device took care of is left to cores, or no longer proven, unseen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use codegen::openflow;
 use compiler::partition::{Class, Compiled, Site, Trust, Wires, compile};
 use compiler::prove::Verdict;
+use control::openflow::{Mark, Plan, Switch};
 use engine::session;
+use ir::topology::Address;
 use ir::{Graph, Model, NodeId, Port, Processing, Span};
+use lab::ovs;
 
 use crate::filetests;
 use crate::programs::chain;
@@ -80,6 +84,64 @@ fn line(name: &str, target: &str, compiled: &Compiled) -> String {
     )
 }
 
+/// A switch that is given entries as text, by its own tool, and as bytes, by Catena: it has the same both times.
+struct Loads {
+    ovs: ovs::Switch,
+    switch: Switch,
+    /// Texts that were loaded.
+    seen: BTreeSet<String>,
+}
+
+impl Loads {
+    fn start() -> Self {
+        let ovs = ovs::Switch::start(2);
+        let switch = Switch::connect(&Address::Unix(ovs.socket()), lab::live::PATIENCE);
+        Self { switch: switch.unwrap_or_else(|why| panic!("{why}")), ovs, seen: BTreeSet::new() }
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let text = self.ovs.flows(&["--no-stats", "dump-flows", "br0"]);
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort();
+        lines
+    }
+
+    fn compare(&mut self, name: &str, graph: &Graph, compiled: &Compiled) -> Result<(), String> {
+        let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
+        let target = name.split(' ').next().unwrap_or_default();
+        let Some(entries) = openflow::entries(target, &compiled.device(&origin)) else {
+            return Ok(());
+        };
+        let entries = entries.map_err(|why| format!("{name}: {why:?}"))?;
+        let mark = Mark::of(name);
+        let plan = Plan::new(Vec::new(), entries.clone(), mark);
+        let text = openflow::text(target, &plan.add).unwrap_or_default();
+        if !self.seen.insert(text.clone()) {
+            return Ok(());
+        }
+        let file = self.ovs.socket().with_file_name("chain.txt");
+        fs::write(&file, &text).map_err(|why| why.to_string())?;
+        self.ovs.flows(&["--bundle", "add-flows", "br0", &file.to_string_lossy()]);
+        let by_text = self.entries();
+        // What the text became reads back as what it was printed from.
+        let there = self.switch.entries().map_err(|why| why.to_string())?;
+        let read = Plan::new(there, entries, mark);
+        self.switch.remove(mark).map_err(|why| format!("{name}: {why}"))?;
+        self.switch.apply(&plan).map_err(|why| format!("{name}: {why}"))?;
+        let by_bytes = self.entries();
+        self.switch.remove(mark).map_err(|why| format!("{name}: {why}"))?;
+        let unlike = by_text.iter().zip(&by_bytes).find(|(text, bytes)| text != bytes);
+        match unlike {
+            None if by_text.len() == by_bytes.len() && read.is_empty() => Ok(()),
+            _ => Err(format!(
+                "{name}: as text and as bytes {unlike:?}; what the text became lacks {:?} of {:?}",
+                read.add.first(),
+                read.change.first()
+            )),
+        }
+    }
+}
+
 /// `BLESS=1` writes down how many classes devices take care of now. `TARGET=ovs` and `FILETEST=acl` look at some only.
 #[test]
 fn devices_and_cores_together_do_what_chains_do() {
@@ -87,11 +149,13 @@ fn devices_and_cores_together_do_what_chains_do() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("targets");
     let only = std::env::var("FILETEST").unwrap_or_default();
     let (mut lines, mut faults) = (BTreeMap::new(), Vec::new());
+    let mut loads = Loads::start();
     let mut add = |name: &str, graph: &Graph, models: &[Model]| {
         let mut wrong = Vec::new();
         let mut text = String::new();
         for (target, compiled) in compiled(graph, models, &wires(graph, models), &mut wrong) {
             text += &line(name, &target, &compiled);
+            wrong.extend(loads.compare(&target, graph, &compiled).err());
         }
         lines.insert(name.to_string(), text);
         faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
