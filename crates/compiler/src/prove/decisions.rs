@@ -268,7 +268,7 @@ impl Decisions {
         }
     }
 
-    fn add(&mut self, node: Node) -> NodeRef {
+    pub(super) fn add(&mut self, node: Node) -> NodeRef {
         if let Some(&id) = self.ids.get(&node) {
             return id;
         }
@@ -298,6 +298,26 @@ impl Decisions {
         self.leaves.push(leaves);
         self.ids.insert(node, id);
         id
+    }
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// Nothing is left.
+    pub(super) fn gone() -> Self {
+        Self {
+            egress: Egress::Gone,
+            start: 0,
+            length: None,
+            bytes: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            marks: [None; 3],
+            properties: [None; 2],
+            changes: Vec::new(),
+            visited: Vec::new(),
+            copies: Vec::new(),
+        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! First-match rules against first-match rules, exactly.
 //!
-//! Rules that stand in both lists in one order need no look: only what the other rules take away
-//! from them, or leave to them, can differ. So the effort is that of the rules that are not in
-//! both, which for an optimiser's removal of shadowed rules is small however long the list is.
+//! What rules leave to those behind them is told in pieces: boxes, of what each key can be.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 
 use ir::IntervalSet;
 use ir::program::TermId;
@@ -15,7 +14,10 @@ use super::decisions::{Classify, Cube, NodeRef};
 pub(crate) type Piece = Vec<IntervalSet>;
 
 /// How many pieces of one kind are kept as examples.
-const SAMPLES: usize = 4;
+pub(crate) const SAMPLES: usize = 4;
+
+/// Rules that are followed exactly: what they leave to others says much, and is told in few pieces.
+pub(crate) const FEW: usize = 8;
 
 /// More work than is allowed.
 #[derive(Clone, Copy, Debug)]
@@ -35,22 +37,12 @@ pub(crate) struct Space {
     pub(crate) all: Piece,
 }
 
-/// Two targets that a packet may come to.
-pub(crate) struct Pair {
-    /// By the first list.
-    pub(crate) a: NodeRef,
-    /// By the second.
-    pub(crate) b: NodeRef,
-    /// Where that may be; not all.
-    pub(crate) samples: Vec<Sample>,
-}
-
 /// Where a packet may come to two targets.
 pub(crate) struct Sample {
     /// Keys that lead there.
     pub(crate) piece: Piece,
     /// But for rules of the first and of the second list that stand before these.
-    before: [usize; 2],
+    pub(crate) before: [usize; 2],
 }
 
 impl Space {
@@ -114,23 +106,11 @@ fn meets(piece: &Piece, cube: &Cube) -> bool {
     cube.iter().all(|(d, set)| piece[usize::from(*d)].intersects(set))
 }
 
-fn overlap(a: &Cube, b: &Cube) -> bool {
-    let (mut i, mut j) = (0, 0);
-    while let (Some((x, s)), Some((y, t))) = (a.get(i), b.get(j)) {
-        if x == y && !s.intersects(t) {
-            return false;
-        }
-        if x <= y {
-            i += 1;
-        }
-        if y <= x {
-            j += 1;
-        }
-    }
-    true
+fn holds(cube: &Cube, piece: &Piece) -> bool {
+    cube.iter().all(|(d, set)| piece[usize::from(*d)].is_subset(set))
 }
 
-fn inside(piece: &Piece, cube: &Cube) -> Option<Piece> {
+pub(crate) fn inside(piece: &Piece, cube: &Cube) -> Option<Piece> {
     let mut inside = piece.clone();
     for (d, set) in cube {
         let both = inside[usize::from(*d)].intersect(set);
@@ -156,59 +136,35 @@ fn outside(mut piece: Piece, cube: &Cube, out: &mut Vec<Piece>) {
     }
 }
 
-fn spend(budget: &mut u64, effort: usize) -> Result<(), Exhausted> {
+pub(crate) fn spend(budget: &mut u64, effort: usize) -> Result<(), Exhausted> {
     *budget = budget.checked_sub(effort as u64).ok_or(Exhausted)?;
     Ok(())
 }
 
 impl Rules {
-    /// Where rules may lead, with examples, those behind others included that leave nothing.
-    pub(crate) fn targets(&self, space: &Space) -> Vec<(NodeRef, Vec<Piece>)> {
-        let mut targets: Vec<(NodeRef, Vec<Piece>)> = Vec::new();
-        let mut place: HashMap<NodeRef, usize> = HashMap::new();
-        let mut add = |target: NodeRef, piece: Option<Piece>| {
-            let at = *place.entry(target).or_insert_with(|| {
-                targets.push((target, Vec::new()));
-                targets.len() - 1
-            });
-            if targets[at].1.len() < SAMPLES {
-                targets[at].1.extend(piece);
-            }
-        };
-        for (cube, target) in &self.rules {
-            add(*target, inside(&space.all, cube));
-        }
-        add(self.otherwise, None);
-        targets
+    /// None: all leads to one place.
+    pub(crate) fn none() -> Self {
+        Self { rules: Vec::new(), otherwise: 0 }
     }
 
-    /// The part of a rule that no earlier one takes, as disjoint pieces; the rule behind the last
-    /// matches all that is left.
-    pub(crate) fn effective(
+    /// Where rules may lead; if they are many, those behind others included that leave nothing.
+    pub(crate) fn parts(
         &self,
-        rule: usize,
         space: &Space,
         budget: &mut u64,
-    ) -> Result<Vec<Piece>, Exhausted> {
-        let all = Cube::new();
-        let own = self.rules.get(rule).map_or(&all, |r| &r.0);
-        let mut pieces: Vec<Piece> = inside(&space.all, own).into_iter().collect();
-        spend(budget, rule.min(self.rules.len()) / 16)?;
-        for (cube, _) in self.rules.iter().take(rule).filter(|(cube, _)| overlap(cube, own)) {
-            if pieces.is_empty() {
-                break;
-            }
-            spend(budget, pieces.len())?;
-            let mut left = Vec::with_capacity(pieces.len());
-            for piece in pieces {
-                match meets(&piece, cube) {
-                    true => outside(piece, cube, &mut left),
-                    false => left.push(piece),
-                }
-            }
-            pieces = left;
+        mut sink: impl FnMut(&Piece, NodeRef),
+    ) -> Result<(), Exhausted> {
+        if self.rules.len() <= FEW {
+            let all: Vec<u32> = (0..self.rules.len() as u32).collect();
+            return self.walk(&all, space.all.clone(), budget, |part, to| sink(&part, to));
         }
-        Ok(pieces)
+        for (cube, target) in &self.rules {
+            if let Some(part) = inside(&space.all, cube) {
+                sink(&part, *target);
+            }
+        }
+        sink(&space.all, self.otherwise);
+        Ok(())
     }
 
     /// How many rules there are, and one for what they leave.
@@ -309,19 +265,83 @@ impl Rules {
         parts
     }
 
-    /// Where a piece leads, part by part.
+    /// Where all of a piece leads that no other rules than these meet, if that is one target.
+    pub(crate) fn only(&self, some: &[u32], piece: &Piece) -> Option<NodeRef> {
+        let mut targets = some.iter().map(|&at| self.rules[at as usize].1);
+        let is_whole = some.last().is_some_and(|&last| holds(self.cube(last), piece));
+        let first = targets.next().unwrap_or(self.otherwise);
+        let is_one = targets.all(|target| target == first);
+        (is_one && (is_whole || first == self.otherwise)).then_some(first)
+    }
+
+    /// Whether a rule matches whatever is in a piece.
+    pub(crate) fn holds(&self, rule: u32, piece: &Piece) -> bool {
+        holds(self.cube(rule), piece)
+    }
+
+    /// A rule's conditions.
+    pub(crate) fn cube(&self, rule: u32) -> &Cube {
+        &self.rules[rule as usize].0
+    }
+
+    /// The least and the greatest number of a key for each of some rules that test it.
+    pub(crate) fn ends<'a>(
+        &'a self,
+        some: &'a [u32],
+        key: usize,
+    ) -> impl Iterator<Item = (u128, u128)> + 'a {
+        some.iter().filter_map(move |&at| {
+            let (_, set) = self.cube(at).iter().find(|(d, _)| usize::from(*d) == key)?;
+            Some((set.min()?, set.max()?))
+        })
+    }
+
+    /// Numbers for the rules of two lists: equal conditions have one.
+    pub(crate) fn numbers(&self, other: &Rules) -> [Vec<u32>; 2] {
+        let mut known: HashMap<&Cube, u32> = HashMap::new();
+        [self, other].map(|list| {
+            let mut all = Vec::with_capacity(list.rules.len());
+            for (cube, _) in &list.rules {
+                let next = known.len() as u32;
+                all.push(*known.entry(cube).or_insert(next));
+            }
+            all
+        })
+    }
+
+    /// Of some rules, in their order, those that still meet a piece which became narrower in one key, up to one that
+    /// holds all of it.
+    pub(crate) fn meeting(&self, some: &[u32], piece: &Piece, key: usize) -> Rc<[u32]> {
+        let mut left = Vec::new();
+        for &at in some {
+            let cube = &self.rules[at as usize].0;
+            let narrower = cube.iter().find(|(d, _)| usize::from(*d) == key);
+            if narrower.is_some_and(|(_, set)| !piece[key].intersects(set)) {
+                continue;
+            }
+            left.push(at);
+            if holds(cube, piece) {
+                break;
+            }
+        }
+        left.into()
+    }
+
+    /// Where a piece leads that no other rules than these meet, part by part.
     pub(crate) fn walk(
         &self,
+        some: &[u32],
         piece: Piece,
         budget: &mut u64,
         mut sink: impl FnMut(Piece, NodeRef),
     ) -> Result<(), Exhausted> {
+        let of = |at: usize| some.get(at).map(|&at| &self.rules[at as usize]);
         let mut waiting = vec![(piece, 0usize)];
         while let Some((piece, from)) = waiting.pop() {
-            let next = (from..self.rules.len()).find(|&j| meets(&piece, &self.rules[j].0));
-            let at = next.unwrap_or(self.rules.len());
+            let next = (from..some.len()).find(|&j| of(j).is_some_and(|of| meets(&piece, &of.0)));
+            let at = next.unwrap_or(some.len());
             spend(budget, 1 + (at - from) / 16)?;
-            let Some((cube, target)) = self.rules.get(at) else {
+            let Some((cube, target)) = of(at) else {
                 sink(piece, self.otherwise);
                 continue;
             };
@@ -363,163 +383,5 @@ impl Rules {
         let mut only: HashSet<usize> = (0..self.rules.len()).collect();
         only.retain(|i| common.binary_search_by_key(i, |pair| pair.0).is_err());
         (only, common)
-    }
-
-    /// Every pair of targets that a packet may come to by two lists. Pairs of which no packet is
-    /// may be among them, but only of rules that are in both lists.
-    pub(crate) fn pairs(
-        &self,
-        other: &Rules,
-        space: &Space,
-        budget: &mut u64,
-    ) -> Result<Vec<Pair>, Exhausted> {
-        let mut pairs: Vec<Pair> = Vec::new();
-        let mut place: HashMap<(NodeRef, NodeRef), usize> = HashMap::new();
-        let mut add = |a: NodeRef, b: NodeRef, piece: Option<Piece>, before: [usize; 2]| {
-            let at = *place.entry((a, b)).or_insert_with(|| {
-                pairs.push(Pair { a, b, samples: Vec::new() });
-                pairs.len() - 1
-            });
-            if pairs[at].samples.len() < SAMPLES {
-                pairs[at].samples.extend(piece.map(|piece| Sample { piece, before }));
-            }
-        };
-        let (only_here, common) = self.common(other);
-        for &(i, j) in &common {
-            let piece = || inside(&space.all, &self.rules[i].0);
-            let (a, b) = (self.rules[i].1, other.rules[j].1);
-            add(a, b, if a == b { None } else { piece() }, [i, j]);
-        }
-        let (a, b) = (self.otherwise, other.otherwise);
-        let rest = if a == b { None } else { Some(space.all.clone()) };
-        add(a, b, rest, [self.rules.len(), other.rules.len()]);
-        let here: Vec<usize> = (0..self.rules.len()).filter(|i| only_here.contains(i)).collect();
-        for rule in here {
-            for piece in self.effective(rule, space, budget)? {
-                other.walk(piece, budget, |part, b| {
-                    add(self.rules[rule].1, b, Some(part), [0, 0]);
-                })?;
-            }
-        }
-        let shared: HashSet<usize> = common.iter().map(|c| c.1).collect();
-        for rule in (0..other.rules.len()).filter(|j| !shared.contains(j)) {
-            for piece in other.effective(rule, space, budget)? {
-                self.walk(piece, budget, |part, a| {
-                    add(a, other.rules[rule].1, Some(part), [0, 0]);
-                })?;
-            }
-        }
-        Ok(pairs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// For some keys, a least number and how many more.
-    type Ranges = Vec<(u8, u128, u128)>;
-
-    fn classify(rules: Vec<(Ranges, NodeRef)>) -> Classify {
-        let cube = |c: Ranges| {
-            let mut cube: Cube = Vec::new();
-            for (key, low, length) in c {
-                if cube.iter().all(|(k, _)| *k != key) {
-                    cube.push((key, IntervalSet::range(low, (low + length).min(7))));
-                }
-            }
-            cube
-        };
-        let rules = rules.into_iter().map(|(c, target)| (cube(c), target)).collect();
-        Classify { keys: vec![TermId(0), TermId(1)], rules, otherwise: 0 }
-    }
-
-    fn first(list: &Classify, x: u128, y: u128) -> NodeRef {
-        let matches = |cube: &Cube| cube.iter().all(|(k, s)| s.contains([x, y][usize::from(*k)]));
-        list.rules.iter().find(|r| matches(&r.0)).map_or(list.otherwise, |r| r.1)
-    }
-
-    fn lists() -> impl Strategy<Value = (Classify, Classify)> {
-        let cube = proptest::collection::vec((0u8..2, 0u128..8, 0u128..5), 0..3);
-        let rules = proptest::collection::vec((cube, 0u32..3), 0..7);
-        (rules.clone(), rules, any::<u8>()).prop_map(|(a, b, mix)| {
-            // Mostly the same rules, so that what they share plays a part.
-            let mut other = a.clone();
-            for (i, rule) in b.into_iter().enumerate() {
-                match mix >> i & 1 {
-                    0 if i < other.len() => drop(other.remove(i)),
-                    _ => other.insert(i.min(other.len()), rule),
-                }
-            }
-            (classify(a), classify(other))
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn pairs_are_those_of_all_packets((a, b) in lists(), low in 0u128..4) {
-            let known = |key: TermId| match key.0 {
-                0 => IntervalSet::range(low, 7),
-                _ => IntervalSet::range(0, 7),
-            };
-            let space = Space::new([&a, &b], known);
-            let (ra, rb) = (space.rules(&a), space.rules(&b));
-            let pairs = ra.pairs(&rb, &space, &mut 100_000).unwrap();
-            let found: HashSet<(NodeRef, NodeRef)> = pairs.iter().map(|p| (p.a, p.b)).collect();
-            for x in low..8 {
-                for y in 0..8 {
-                    let pair = (first(&a, x, y), first(&b, x, y));
-                    prop_assert!(found.contains(&pair), "{pair:?} at {x} {y}");
-                }
-            }
-            // The parts of single rules are exact.
-            let mut seen = HashSet::new();
-            for rule in 0..ra.len() {
-                for piece in ra.effective(rule, &space, &mut 100_000).unwrap() {
-                    for x in (low..8).filter(|&x| piece[0].contains(x)) {
-                        for y in (0..8).filter(|&y| piece[1].contains(y)) {
-                            prop_assert_eq!(first(&a, x, y), ra.target(rule));
-                            prop_assert!(seen.insert((x, y)));
-                        }
-                    }
-                }
-            }
-            prop_assert_eq!(seen.len() as u128, (8 - low) * 8);
-        }
-    }
-
-    #[test]
-    fn two_rules_that_changed_places_are_all_that_differs() {
-        let mut rules: Vec<(Ranges, NodeRef)> =
-            (0..64).map(|i| (vec![(0, i % 8, 0), (1, i / 8, 0)], 1 + (i % 3) as u32)).collect();
-        let one = classify(rules.clone());
-        rules.swap(3, 50);
-        let other = classify(rules);
-        let space = Space::new([&one], |_| IntervalSet::range(0, 7));
-        let (a, b) = (space.rules(&one), space.rules(&other));
-        let (only, common) = a.common(&b);
-        assert_eq!((only, common.len()), (HashSet::from([3, 50]), 62));
-        // They exclude one another.
-        let pairs = a.pairs(&b, &space, &mut 1000).unwrap();
-        assert!(pairs.iter().all(|pair| pair.a == pair.b));
-    }
-
-    #[test]
-    fn a_shadowed_rule_may_go_and_another_may_not() {
-        let wide = (vec![(0, 0, 4)], 1);
-        let narrow = (vec![(0, 1, 1)], 2);
-        let last = (vec![(1, 3, 0)], 3);
-        let all = classify(vec![wide.clone(), narrow.clone(), last.clone()]);
-        let less = classify(vec![wide.clone(), last.clone()]);
-        let swapped = classify(vec![narrow, wide, last]);
-        let space = Space::new([&all], |_| IntervalSet::range(0, 7));
-        let differ = |a: &Classify, b: &Classify| {
-            let pairs = space.rules(a).pairs(&space.rules(b), &space, &mut 1000).unwrap();
-            pairs.iter().any(|p| p.a != p.b)
-        };
-        assert!(!differ(&all, &less) && !differ(&less, &all));
-        assert!(differ(&all, &swapped) && differ(&swapped, &less));
     }
 }

@@ -14,6 +14,7 @@ mod knowledge;
 mod observe;
 mod pair;
 mod product;
+mod regions;
 mod replay;
 mod search;
 mod subjects;

@@ -14,8 +14,9 @@ use ir::program::{Atom, LookupId, TermId};
 use super::Around;
 use super::arena::Condition;
 use super::decisions::{Classify, Decisions, Egress, Node, NodeRef, Outcome};
-use super::first_match::{Exhausted, Pair, Piece, Rules, Space};
+use super::first_match::{Exhausted, FEW, Piece, Rules, SAMPLES, Sample, Space};
 use super::knowledge::Knowledge;
+use super::regions::{self, Exactness, Meeting, Meetings};
 
 /// Differences after which the comparison ends.
 const MAX_MISMATCHES: usize = 40;
@@ -25,6 +26,12 @@ const MAX_DEPTH: u32 = 20_000;
 const POINTS: u64 = 400_000;
 /// Effort to look at all that leads somewhere, where some of it is known to differ.
 const SUSPECTED: u64 = 1_000_000;
+
+/// Rules of lists that are compared with trees at once: of fewer, tests are followed one by one.
+const LONG: usize = 48;
+
+/// A list that was passed says something of another one if it is no more than so many times as long.
+const ALIKE: usize = 16;
 
 /// What was assumed on a path.
 #[derive(Clone, Debug)]
@@ -59,6 +66,8 @@ pub(crate) struct Product<'a> {
     path: Vec<Assumed>,
     equal: HashSet<(NodeRef, NodeRef, u64)>,
     pub(crate) mismatches: Vec<Mismatch>,
+    /// Of how many no more are looked for.
+    most: usize,
     /// Paths that end in code of elements' own, of which nothing is known here.
     pub(crate) left_open: Vec<Mismatch>,
     around: &'a dyn Around,
@@ -69,7 +78,12 @@ pub(crate) struct Product<'a> {
     budget: u64,
     /// Pairs of exits whose terms were found equal or not under what is known.
     outcomes: HashMap<(NodeRef, NodeRef, u64), bool>,
+    /// Where a classification may lead.
+    possible: HashMap<Asked, Rc<[Meeting]>>,
 }
+
+/// A classification, another that was passed and where it led, and what is known of the keys of both.
+type Asked = (NodeRef, Option<(NodeRef, NodeRef)>, Piece);
 
 impl<'a> Product<'a> {
     /// A comparison that looks at about `budget` pairs of steps and pieces of rules at the most.
@@ -83,9 +97,11 @@ impl<'a> Product<'a> {
             path: Vec::new(),
             equal: HashSet::new(),
             mismatches: Vec::new(),
+            most: MAX_MISMATCHES,
             visited: 0,
             budget,
             outcomes: HashMap::new(),
+            possible: HashMap::new(),
         }
     }
 
@@ -160,7 +176,7 @@ impl<'a> Product<'a> {
     }
 
     fn compare_at(&mut self, a: NodeRef, b: NodeRef, depth: u32) -> Result<(), Exhausted> {
-        if a == b || self.mismatches.len() >= MAX_MISMATCHES {
+        if a == b || self.mismatches.len() >= self.most {
             return Ok(());
         }
         let (a, b) = (self.settle(a), self.settle(b));
@@ -222,6 +238,16 @@ impl<'a> Product<'a> {
                 }
             }
             (Node::Classify(x), Node::Classify(y)) => self.both(a, &x, b, &y, depth)?,
+            (Node::Classify(x), y) if self.is_tree(&x, &y) => {
+                if !self.beside_tree(a, &x, b, depth, |rule, leaf| (rule, leaf))? {
+                    self.split(y, depth, |to, this, depth| this.compare_at(a, to, depth))?;
+                }
+            }
+            (x, Node::Classify(y)) if self.is_tree(&y, &x) => {
+                if !self.beside_tree(b, &y, a, depth, |rule, leaf| (leaf, rule))? {
+                    self.split(x, depth, |to, this, depth| this.compare_at(to, b, depth))?;
+                }
+            }
             // A classification is best met by the other: first what stands before it there.
             (
                 Node::Classify(_) | Node::Exit(_),
@@ -364,10 +390,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    fn around(&self, list: &Classify, target: NodeRef) -> Vec<Assumed> {
-        list.around(target).into_iter().map(|(key, set)| Assumed::Set(key, set)).collect()
-    }
-
     /// Goes on under all of some assumptions.
     fn under_all(
         &mut self,
@@ -386,6 +408,34 @@ impl<'a> Product<'a> {
         narrower.map(|((&key, set), _)| Assumed::Set(key, set.clone())).collect()
     }
 
+    /// Looks for no more than so many mismatches more.
+    fn at_most(
+        &mut self,
+        count: usize,
+        go: impl FnOnce(&mut Self) -> Result<(), Exhausted>,
+    ) -> Result<(), Exhausted> {
+        let most = self.most.min(self.mismatches.len() + count);
+        let before = std::mem::replace(&mut self.most, most);
+        let result = go(self);
+        self.most = before;
+        result
+    }
+
+    /// Goes on with what leads there for certain.
+    fn each(
+        &mut self,
+        space: &Space,
+        parts: &[Piece],
+        mut go: impl FnMut(&mut Self) -> Result<(), Exhausted>,
+    ) -> Result<(), Exhausted> {
+        self.at_most(SAMPLES, |this| {
+            parts.iter().try_for_each(|part| {
+                let exactly = this.exactly(space, part);
+                this.under_all(exactly, &mut go)
+            })
+        })
+    }
+
     /// Goes where a classification may lead that only one program asks.
     fn one(
         &mut self,
@@ -394,42 +444,133 @@ impl<'a> Product<'a> {
         depth: u32,
         go: impl Fn(NodeRef, &mut Self, u32) -> Result<(), Exhausted>,
     ) -> Result<(), Exhausted> {
-        // Another classification of the same keys may have been passed.
-        let passed =
-            self.knowledge.classes().find_map(|(class, to)| match self.decisions.node(class) {
-                Node::Classify(other) if other.keys == list.keys => Some((Rc::clone(other), to)),
-                _ => None,
-            });
-        let space = Space::new([&**list], |key| self.known(key));
-        let rules = space.rules(list);
-        let possible: Vec<(NodeRef, Vec<Piece>)> = match &passed {
-            Some((other, came)) => {
-                let pairs = space.rules(other).pairs(&rules, &space, &mut self.budget)?;
-                let pairs = pairs.into_iter().filter(|p| p.a == *came);
-                let pieces = |p: Pair| p.samples.into_iter().map(|s| s.piece).collect();
-                pairs.map(|p| (p.b, pieces(p))).collect()
+        // Another classification may have been passed, of some of the keys: that with most in common says most.
+        let passed = self.knowledge.classes().filter_map(|(class, to)| {
+            let Node::Classify(other) = self.decisions.node(class) else { return None };
+            let common = list.keys.iter().filter(|key| other.keys.contains(key)).count();
+            let rank = (common, other.rules.len(), class);
+            let is_alike = common == list.keys.len().min(other.keys.len())
+                && other.rules.len() <= ALIKE * list.rules.len();
+            (list.rules.len() > FEW && is_alike).then_some((rank, Rc::clone(other), to))
+        });
+        let passed = passed.max_by_key(|(rank, ..)| *rank);
+        let other = passed.as_ref().map(|(_, other, _)| &**other);
+        let space = Space::new(other.into_iter().chain([&**list]), |key| self.known(key));
+        let before = passed.as_ref().map(|((.., class), _, came)| (*class, *came));
+        let known = (at, before, space.all.clone());
+        let possible = match self.possible.get(&known) {
+            Some(possible) => Rc::clone(possible),
+            None => {
+                let (rules, mut found) = (space.rules(list), Meetings::new(&space));
+                match &passed {
+                    Some((_, other, came)) => {
+                        let lists = [&space.rules(other), &rules];
+                        let wanted = |a, _| a == *came;
+                        let near = Exactness::Near;
+                        regions::meet(
+                            lists,
+                            &space,
+                            near,
+                            &mut self.budget,
+                            wanted,
+                            |part, a, b, at| {
+                                found.add(a, b, part, at);
+                            },
+                        )?;
+                    }
+                    None => rules.parts(&space, &mut self.budget, |part, to| {
+                        found.add(to, to, part, [0, 0]);
+                    })?,
+                }
+                let possible: Rc<[Meeting]> = found.all().into();
+                self.possible.insert(known, Rc::clone(&possible));
+                possible
             }
-            None => rules.targets(&space),
         };
-        for (target, samples) in possible {
-            let before = self.mismatches.len();
-            let mut assumed = self.around(list, target);
-            assumed.extend(samples.iter().map(|s| Assumed::Hint(space.keys.clone(), s.clone())));
-            assumed.push(Assumed::Class(at, target));
-            self.under_all(assumed, &mut |this| go(target, this, depth))?;
+        for meeting in possible.iter() {
+            let (before, target) = (self.mismatches.len(), meeting.b);
+            let assumed = self.met(&space, meeting, &[(at, target)]);
+            self.at_most(1, |this| this.under_all(assumed, &mut |this| go(target, this, depth)))?;
             if self.mismatches.len() == before {
                 continue;
             }
             // Perhaps too little was known: again, with just what leads there.
             self.mismatches.truncate(before);
-            for rule in (0..rules.len()).filter(|&rule| rules.target(rule) == target) {
-                for piece in rules.effective(rule, &space, &mut self.budget)? {
-                    let exactly = self.exactly(&space, &piece);
-                    self.under_all(exactly, &mut |this| go(target, this, depth))?;
-                }
-            }
+            let (rules, mut parts) = (space.rules(list), Vec::new());
+            let (first, came) = match &passed {
+                Some((_, other, came)) => (space.rules(other), Some(*came)),
+                None => (Rules::none(), None),
+            };
+            let (lists, exact) = ([&first, &rules], Exactness::Exact);
+            let wanted = |a, b| came.is_none_or(|came| a == came) && b == target;
+            regions::meet(lists, &space, exact, &mut self.budget, wanted, |part, _, _, _| {
+                parts.push(part.clone());
+            })?;
+            self.each(&space, &parts, |this| go(target, this, depth))?;
         }
         Ok(())
+    }
+
+    /// Whether a node begins a tree that a long list is compared with at once.
+    fn is_tree(&self, list: &Classify, node: &Node) -> bool {
+        list.rules.len() >= LONG && regions::asks(node, &list.keys)
+    }
+
+    /// Goes where a classification in one program and a tree of tests of its keys in the other may lead;
+    /// `false` if it is no tree that decides what the list does.
+    fn beside_tree(
+        &mut self,
+        at: NodeRef,
+        list: &Rc<Classify>,
+        tree: NodeRef,
+        depth: u32,
+        sides: impl Fn(NodeRef, NodeRef) -> (NodeRef, NodeRef),
+    ) -> Result<bool, Exhausted> {
+        let space = Space::new([&**list], |key| self.known(key));
+        let rules = space.rules(list);
+        let mut found = Meetings::new(&space);
+        let budget = &mut self.budget;
+        let decides = regions::walk(self.decisions, &rules, tree, &space, budget, |part, a, b| {
+            if a != b {
+                found.add(a, b, part, [0, 0]);
+            }
+        })?;
+        if !decides {
+            return Ok(false);
+        }
+        let mut unclear: HashSet<(NodeRef, NodeRef)> = HashSet::new();
+        for meeting in found.all() {
+            let (before, (rule, leaf)) = (self.mismatches.len(), (meeting.a, meeting.b));
+            self.meeting(&space, &meeting, &[(at, rule)], sides(rule, leaf), depth)?;
+            if self.mismatches.len() > before {
+                self.mismatches.truncate(before);
+                unclear.insert((rule, leaf));
+            }
+        }
+        if unclear.is_empty() {
+            return Ok(true);
+        }
+        // Perhaps too little was known: again, with just what leads there.
+        let mut parts = Vec::new();
+        regions::walk(
+            self.decisions,
+            &rules,
+            tree,
+            &space,
+            &mut self.budget,
+            |part, rule, leaf| {
+                if unclear.contains(&(rule, leaf)) {
+                    parts.push((part.clone(), rule, leaf));
+                }
+            },
+        )?;
+        self.at_most(SAMPLES, |this| {
+            parts.into_iter().try_for_each(|(part, rule, leaf)| {
+                let (exactly, (a, b)) = (this.exactly(&space, &part), sides(rule, leaf));
+                this.under_all(exactly, &mut |this| this.compare_at(a, b, depth))
+            })
+        })?;
+        Ok(true)
     }
 
     /// Goes where classifications in both programs may lead.
@@ -443,29 +584,24 @@ impl<'a> Product<'a> {
     ) -> Result<(), Exhausted> {
         let space = Space::new([&**x, &**y], |key| self.known(key));
         let (here, there) = (space.rules(x), space.rules(y));
-        let pairs = match here.pairs(&there, &space, &mut self.budget) {
-            Ok(pairs) => pairs,
-            Err(exhausted) => {
-                // Not all can be looked at. Some of what was changed can.
-                let changed = here.changed(&there, &space, &mut { POINTS });
-                for (part, to_a, to_b) in changed {
-                    let found = self.suspects(&space, &part, to_a, to_b, depth);
-                    self.mismatches.extend(found);
-                }
-                return Err(exhausted);
+        let (lists, mut found) = ([&here, &there], Meetings::new(&space));
+        let (near, wanted) = (Exactness::Near, |a, b| a != b);
+        let met = regions::meet(lists, &space, near, &mut self.budget, wanted, |part, a, b, at| {
+            found.add(a, b, part, at);
+        });
+        if let Err(exhausted) = met {
+            // Not all can be looked at. Some of what was changed can.
+            let changed = here.changed(&there, &space, &mut { POINTS });
+            for (part, to_a, to_b) in changed {
+                let found = self.suspects(&space, &part, to_a, to_b, depth);
+                self.mismatches.extend(found);
             }
-        };
-        for pair in pairs {
-            if pair.a == pair.b {
-                continue;
-            }
+            return Err(exhausted);
+        }
+        for meeting in found.all() {
             let before = self.mismatches.len();
-            let mut assumed = self.around(x, pair.a);
-            assumed.extend(self.around(y, pair.b));
-            let hint = |piece: &Piece| Assumed::Hint(space.keys.clone(), piece.clone());
-            assumed.extend(pair.samples.iter().map(|sample| hint(&sample.piece)));
-            assumed.extend([Assumed::Class(a, pair.a), Assumed::Class(b, pair.b)]);
-            self.under_all(assumed, &mut |this| this.compare_at(pair.a, pair.b, depth))?;
+            let classes = [(a, meeting.a), (b, meeting.b)];
+            self.meeting(&space, &meeting, &classes, (meeting.a, meeting.b), depth)?;
             if self.mismatches.len() == before {
                 continue;
             }
@@ -473,9 +609,9 @@ impl<'a> Product<'a> {
             // Perhaps too little was known: again, with just what leads there. Where that is too
             // much to look at, some of it has to do.
             let mut suspects = Vec::new();
-            for sample in &pair.samples {
+            for sample in &meeting.samples {
                 if let Ok(Some(part)) = here.part_of(&there, sample, &mut { POINTS }) {
-                    suspects.extend(self.suspects(&space, &part, pair.a, pair.b, depth));
+                    suspects.extend(self.suspects(&space, &part, meeting.a, meeting.b, depth));
                 }
             }
             let whole = self.budget;
@@ -483,7 +619,7 @@ impl<'a> Product<'a> {
                 self.budget = whole.min(SUSPECTED);
             }
             let given = self.budget;
-            let result = self.each_part(&here, &there, &space, &pair, depth);
+            let result = self.each_region(lists, &space, (meeting.a, meeting.b), depth);
             self.budget = whole - (given - self.budget);
             if result.is_err() {
                 if suspects.is_empty() {
@@ -496,30 +632,47 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Goes on with every part of two lists' rules that leads to two targets.
-    fn each_part(
+    /// Goes on with two targets that packets of some regions come to.
+    fn meeting(
         &mut self,
-        here: &Rules,
-        there: &Rules,
         space: &Space,
-        pair: &Pair,
+        meeting: &Meeting,
+        classes: &[(NodeRef, NodeRef)],
+        (a, b): (NodeRef, NodeRef),
         depth: u32,
     ) -> Result<(), Exhausted> {
-        for rule in (0..here.len()).filter(|&rule| here.target(rule) == pair.a) {
-            for piece in here.effective(rule, space, &mut self.budget)? {
-                let mut parts = Vec::new();
-                there.walk(piece, &mut self.budget, |part, to| {
-                    if to == pair.b {
-                        parts.push(part);
-                    }
-                })?;
-                for part in parts {
-                    let exactly = self.exactly(space, &part);
-                    self.under_all(exactly, &mut |this| this.compare_at(pair.a, pair.b, depth))?;
-                }
-            }
-        }
-        Ok(())
+        let assumed = self.met(space, meeting, classes);
+        self.at_most(1, |this| this.under_all(assumed, &mut |this| this.compare_at(a, b, depth)))
+    }
+
+    /// What is known of packets of some regions, and where classifications led.
+    fn met(
+        &self,
+        space: &Space,
+        meeting: &Meeting,
+        classes: &[(NodeRef, NodeRef)],
+    ) -> Vec<Assumed> {
+        let mut assumed = self.exactly(space, &meeting.within);
+        let hint = |sample: &Sample| Assumed::Hint(space.keys.clone(), sample.piece.clone());
+        assumed.extend(meeting.samples.iter().map(hint));
+        assumed.extend(classes.iter().map(|&(class, to)| Assumed::Class(class, to)));
+        assumed
+    }
+
+    /// Goes on with every region in which two lists lead to two targets.
+    fn each_region(
+        &mut self,
+        lists: [&Rules; 2],
+        space: &Space,
+        targets: (NodeRef, NodeRef),
+        depth: u32,
+    ) -> Result<(), Exhausted> {
+        let mut parts = Vec::new();
+        let (exact, wanted) = (Exactness::Exact, |a, b| (a, b) == targets);
+        regions::meet(lists, space, exact, &mut self.budget, wanted, |part, _, _, _| {
+            parts.push(part.clone());
+        })?;
+        self.each(space, &parts, |this| this.compare_at(targets.0, targets.1, depth))
     }
 
     /// Differences behind two targets where keys lead there for certain.
