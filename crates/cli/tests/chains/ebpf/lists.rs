@@ -121,7 +121,7 @@ fn long_lists_are_proven() {
 /// Faults in what arrays hold.
 #[test]
 fn faults_in_trees_are_found() {
-    let rules: Vec<String> = (0..40_u32)
+    let rules: Vec<String> = (0..80_u32)
         .map(|at| {
             let rule = ["allow", "deny"][at as usize % 2];
             let (source, port) = (at * 7 % 16, 80 + at * 5 % 23);
