@@ -36,11 +36,12 @@ impl Front {
                 Err(NotCompiled::NoWires) => return programs,
                 Err(why) => panic!("{}: {why}", self.target),
             };
+            let undecided = codegen::target(self.target).and_then(|target| target.undecided());
             let mut all = Vec::new();
             let mut parts = division.parts.into_iter().peekable();
             for program in programs {
                 match parts.next_if(|part| part.program.entry == program.entry) {
-                    Some(part) => all.extend(together(part, program)),
+                    Some(part) => all.extend(together(part, program, undecided)),
                     None => all.push(program),
                 }
             }
@@ -76,8 +77,9 @@ impl Front {
 const PADDED: usize = 60 + 64;
 
 /// A part as what runs one after the other. What is not as trusted goes to the whole program.
-fn together(part: Part, whole: Program) -> Vec<Program> {
+fn together(part: Part, whole: Program, undecided: Option<Continuation>) -> Vec<Program> {
     let Part { offload, device, .. } = part;
+    let from_the_start = undecided.map(|_| Program { continuation: undecided, ..whole.clone() });
     let mut all = Vec::new();
     match offload.sort(DEVICE, PAST) {
         Some(sort) => {
@@ -88,6 +90,7 @@ fn together(part: Part, whole: Program) -> Vec<Program> {
         None => all.push(device),
     }
     all.extend(offload.continuations);
+    all.extend(from_the_start);
     all
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path as Folder;
 
+use codegen::openflow::Class;
 use codegen::{Device, ebpf};
 use compiler::partition::{Counted, Division};
 use compiler::synthesize_tables;
@@ -135,7 +136,7 @@ fn flow_entries_count_as_elements() {
     let (_, wanted) = expected(&done);
     let entries = switch.counters();
     let got = credited(&started, &division, |segment, step| {
-        let cookie = (segment as u64 + 1) << 32 | u64::from(step.0);
+        let cookie = Class::Exit(segment as u16, step.0).number();
         let [packets, bytes] = entries.get(&cookie).copied().unwrap_or_default();
         Counted { packets, bytes, sums: Vec::new() }
     });

@@ -266,10 +266,10 @@ fn mistakes_in_rules_are_found() {
                     };
                     for part in &read.parts {
                         match &part.proof.together.verdict {
-                            Verdict::Different(_) => counts.0 += 1,
+                            // What is not proven is not written either.
+                            Verdict::Different(_) | Verdict::Unproven(_) => counts.0 += 1,
                             // Others make up for it, or cores decide what no rule takes.
                             Verdict::Equal => counts.1 += 1,
-                            Verdict::Unproven(why) => panic!("{name}: {why}: {line}"),
                         }
                     }
                 }

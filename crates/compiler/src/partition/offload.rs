@@ -236,7 +236,10 @@ impl<'a> Dividing<'a> {
                 tests.retain(|atom| is_known(atom) != Some(true));
             }
             let all = found.as_ref().map_or(&[][..], Vec::as_slice).iter();
-            presumed.push(all.filter_map(|one| presume(&mut on_wire, facts, one)).collect());
+            let mut asked: Vec<Presumed> =
+                all.filter_map(|one| presume(&mut on_wire, facts, one)).collect();
+            asked.extend(uncut(program, at, &paddings, &mut on_wire.terms));
+            presumed.push(asked);
             let lack = found.err();
             lacks.push(match program.step(at) {
                 Step::Test { atom: atom @ Atom::Compare(..), .. }
@@ -861,6 +864,23 @@ fn sum(program: &Program, term: TermId) -> Option<(Field, u128)> {
         Term::Input(field) if field.base == Base::Data => Some((*field, plus)),
         _ => None,
     }
+}
+
+/// What a device presumes that leaves the end of packets which an exit cuts: that it is the padding of a short frame.
+fn uncut(
+    program: &Program,
+    step: StepId,
+    paddings: &Paddings,
+    terms: &mut Vec<Term>,
+) -> Option<Presumed> {
+    let Step::Exit(exit) = program.step(step) else { return None };
+    let length = exit.writes.length?;
+    sum(program, length).filter(|of| paddings.contains(of))?;
+    let long = IntervalSet::range(LEAST_FRAME + 1, meta::LEN.max());
+    let is_long = atom(terms, &codegen::Presumed::In(meta::LEN, long));
+    let Atom::Test(whole, _) = is_long else { return None };
+    let holds = Atom::Compare(CompareOp::Le, whole, length);
+    Some(Presumed { atoms: vec![is_long, holds], lack: Lack::Length })
 }
 
 /// Leaves padding behind packets.

@@ -74,7 +74,7 @@ pub(super) fn decides(
                     // Its header has no options: what follows it says so.
                     let options = transport.map(|of| of.needs.clone()).ok_or(Lack::Checksum)?;
                     needs.extend(options.into_iter().filter(|need| need.0.width == 4));
-                    return Ok(presumptions(arch, needs));
+                    return presumptions(arch, needs);
                 }
                 needed.extend(of.needs);
             }
@@ -102,7 +102,7 @@ pub(super) fn decides(
     }
     let needs =
         places.iter().filter(|of| needed.contains(&of.instance)).flat_map(|of| of.needs.clone());
-    Ok(presumptions(arch, needs.collect()))
+    presumptions(arch, needs.collect())
 }
 
 /// Whether an exit can be done, and what the device tests before.
@@ -123,6 +123,7 @@ pub(super) fn does(
         variables: 0,
     };
     let needs = once(exit::needs(&mut numbers, step)?);
+    is_in_frame(arch, &needs)?;
     // A header that is cut off is not extracted, and nothing is written to it.
     let is_tested = |need: &Need| arch == Arch::V1model || need.0 != ir::field::meta::LEN;
     Ok(needs.into_iter().filter(is_tested).map(|(field, set)| Presumed::In(field, set)).collect())
@@ -142,17 +143,29 @@ fn once(needs: Vec<Need>) -> Vec<Need> {
     all
 }
 
-fn presumptions(arch: Arch, needs: Vec<Need>) -> Vec<Presumption> {
+/// Bytes that each frame has on a Tofino's ports (IEEE 802.3 §3.2.7). Its parser drops a frame that ends before a header
+/// that it extracts.
+const LEAST_FRAME: u128 = 60;
+
+/// Whether headers are never cut off, where that is not tested.
+fn is_in_frame(arch: Arch, needs: &[Need]) -> Result<(), Lack> {
+    let length = needs.iter().find(|need| need.0 == ir::field::meta::LEN);
+    let is_long = length.is_some_and(|need| IntervalSet::min(&need.1) > Some(LEAST_FRAME));
+    if arch == Arch::Tna && is_long { Err(Lack::Length) } else { Ok(()) }
+}
+
+fn presumptions(arch: Arch, needs: Vec<Need>) -> Result<Vec<Presumption>, Lack> {
     let one = |(field, set): Need| {
         let is_length = field == ir::field::meta::LEN;
         let lack = (is_length && arch == Arch::Tna).then_some(Lack::Length);
         Presumption { when: Vec::new(), holds: Presumed::In(field, set), lack }
     };
-    once(needs)
-        .into_iter()
-        .filter(|need| need.0 != ir::field::meta::LEN || IntervalSet::min(&need.1) > Some(14))
-        .map(one)
-        .collect()
+    let needs = once(needs);
+    is_in_frame(arch, &needs)?;
+    let needs = needs.into_iter();
+    let is_asked =
+        |need: &Need| need.0 != ir::field::meta::LEN || IntervalSet::min(&need.1) > Some(14);
+    Ok(needs.filter(is_asked).map(one).collect())
 }
 
 fn routes(program: &Program, lookup: LookupId) -> Result<(TermId, Arc<PrefixTable>), Lack> {
