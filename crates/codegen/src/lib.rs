@@ -11,6 +11,7 @@ mod number;
 pub mod openflow;
 mod p4;
 mod rte_flow;
+pub mod stages;
 mod target;
 
 pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unread};
