@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use codegen::openflow::codec;
+use codegen::stages::{Action, Hardware, Key, MatchKind, Pipeline, Table, fit};
 use codegen::{Device, File};
 use compiler::partition::{Ends, from_wire, offload};
 use ir::program::{Continuation, verify};
@@ -80,10 +81,32 @@ pub fn object(data: &[u8]) {
     read("ebpf", &[file("catena.o", data)]);
 }
 
+/// A device's room: what is wrong with it is said at a place in it, and what is right has room for small numbers.
+pub fn device(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Hardware::parse(FileId(0), &text) {
+        Err(found) => {
+            let inside = |at: Span| at.start <= at.end && text.get(at.range()).is_some();
+            let labels = found.iter().flat_map(|found| &found.labels);
+            assert!(!found.is_empty() && labels.map(|label| label.span).all(inside), "{found:?}");
+        }
+        Ok(hardware) => {
+            let mut pipeline = Pipeline::default();
+            let field = pipeline.field("ip_dst", 32, Some("ipv4"));
+            for kind in [MatchKind::Exact, MatchKind::Lpm] {
+                let keys = vec![Key { field, kind }];
+                let actions = vec![Action { writes: vec![field], data: 48, ..Action::default() }];
+                pipeline.table(Table { keys, actions, entries: 5000, ..Table::default() });
+            }
+            let _ = fit(&pipeline, &hardware);
+        }
+    }
+}
+
 /// A topology: whatever is wrong with it is said at a place in it.
 pub fn topology(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let vocabulary = Vocabulary { targets: &["ovs"], trust: &["lengths"] };
+    let vocabulary = Vocabulary { targets: &["ovs"], devices: &["hp-5130"], trust: &["lengths"] };
     if let Err(found) = Topology::parse(FileId(0), &text, vocabulary) {
         said_at_a_place(&text, &found);
     }

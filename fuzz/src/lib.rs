@@ -13,7 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
-pub use artefact::{flows, manifest, object, openflow, p4, rules, topology};
+pub use artefact::{device, flows, manifest, object, openflow, p4, rules, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -26,10 +26,11 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
+    ("device", device),
     ("flows", flows),
     ("frame", frame),
     ("manifest", manifest),

@@ -14,7 +14,7 @@ mod rte_flow;
 pub mod stages;
 mod target;
 
-pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unread};
+pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Tables, Target, Unread};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {

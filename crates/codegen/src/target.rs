@@ -7,6 +7,8 @@ use ir::layout::Layout;
 use ir::program::{Continuation, StepId};
 use ir::{Field, IntervalSet, NodeId, Port, Program, Span};
 
+use crate::stages::Pipeline;
+
 /// The part of a chain that a device runs of packets that come in at some of its ports.
 ///
 /// Its program holds nothing but what the device is to do. Steps are decided there: each of them is
@@ -172,6 +174,15 @@ impl fmt::Display for Unread {
     }
 }
 
+/// The match-action tables of an artefact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// As plain data.
+    pub pipeline: Pipeline,
+    /// By table: the step, and its segment, that is left to cores first where the table does not fit.
+    pub steps: Vec<(usize, StepId)>,
+}
+
 /// A kind of device that programs are turned into artefacts for.
 pub trait Target: Sync {
     /// Its name on the command line.
@@ -224,4 +235,14 @@ pub trait Target: Sync {
     /// # Errors
     /// The first place that is not understood.
     fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread>;
+
+    /// The tables of what the device would be given, if it consists of tables.
+    fn tables(&self, _device: &Device<'_>) -> Option<Tables> {
+        None
+    }
+
+    /// The name of the hardware that it is for, if none is named.
+    fn hardware(&self) -> Option<&'static str> {
+        None
+    }
 }

@@ -43,6 +43,8 @@ use crate::yaml;
 pub struct Vocabulary<'a> {
     /// Names of targets.
     pub targets: &'a [&'a str],
+    /// Names of devices whose room is known.
+    pub devices: &'a [&'a str],
     /// Names of what a port may be trusted in.
     pub trust: &'a [&'a str],
 }
@@ -76,6 +78,8 @@ pub struct Switch {
     pub target: String,
     /// Where it listens for who installs entries.
     pub control: Option<Address>,
+    /// What device it is, if its room is to be kept to.
+    pub device: Option<String>,
     /// Its ports, by name.
     pub ports: BTreeMap<String, SwitchPort>,
 }
@@ -193,6 +197,7 @@ mod written {
     pub(super) struct Switch {
         pub(super) target: Spanned<String>,
         pub(super) control: Option<Spanned<String>>,
+        pub(super) device: Option<Spanned<String>>,
         pub(super) ports: BTreeMap<String, SwitchPort>,
     }
 
@@ -308,6 +313,8 @@ impl Reading<'_> {
                     None
                 }
             });
+            let devices = self.vocabulary.devices;
+            let device = switch.device.map(|device| self.word("device", &device, devices));
             let mut numbers: BTreeMap<u32, String> = BTreeMap::new();
             let mut ports = BTreeMap::new();
             for (port, of) in switch.ports {
@@ -329,7 +336,7 @@ impl Reading<'_> {
                 let trust = self.trust(&of.trust);
                 ports.insert(port, SwitchPort { number, trust });
             }
-            topology.switches.insert(name, Switch { target, control, ports });
+            topology.switches.insert(name, Switch { target, control, device, ports });
         }
         for (name, server) in written.servers {
             let mut ports = BTreeMap::new();
@@ -445,8 +452,11 @@ wires:
     fn parse(text: &str) -> Result<Topology, Vec<String>> {
         let mut sources = Sources::new();
         let file = sources.add("rack.yaml", text);
-        let vocabulary =
-            Vocabulary { targets: &["ovs", "ebpf"], trust: &["lengths", "ip-checksum"] };
+        let vocabulary = Vocabulary {
+            targets: &["ovs", "ebpf"],
+            devices: &["noviflow-1132"],
+            trust: &["lengths", "ip-checksum"],
+        };
         let line = |found: &Diagnostic| {
             let at = found.labels.first().map(|label| sources.landmark(label.span));
             format!("{}: {}", at.unwrap_or_default(), found.message)
@@ -471,23 +481,24 @@ wires:
             ("unix:/run/br0.mgmt", "br0", "rack.yaml:4: 'br0' is no address"),
             ("unix:/run/br0.mgmt", "tcp:host:0", "rack.yaml:4: 'tcp:host:0' is no address"),
             ("target: ovs", "target: ofs", "rack.yaml:3: there is no target 'ofs'"),
+            ("ovs\n", "ovs\n    device: noviflow\n", "rack.yaml:4: there is no device 'noviflow'"),
             ("[lengths]", "[length]", "rack.yaml:6: there is no trust 'length'"),
             ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:14: there is no port 's1.eth1'"),
             ("wan: tor.wan", "wan: tor", "rack.yaml:17: 'tor' names no port"),
             (
                 "eth0: {}",
                 "eth0: { rate: 40 }",
-                "rack.yaml:11: '40' has no unit; units are bps, kbps, Mbps, Gbps, Tbps",
+                "rack.yaml:12: '40' has no unit; units are bps, kbps, Mbps, Gbps, Tbps",
             ),
             (
                 "    ports:\n      eth0",
                 "    cores: 2\n    ports:\n      eth0",
-                "rack.yaml:10: the cores of 's1' have no clock",
+                "rack.yaml:11: the cores of 's1' have no clock",
             ),
             (
                 "    ports:\n      eth0",
                 "    cores: 2\n    keep: 3\n    clock: 1 GHz\n    ports:\n      eth0",
-                "rack.yaml:10: 3 of 2 cores are kept",
+                "rack.yaml:11: 3 of 2 cores are kept",
             ),
             (
                 "wan: tor.wan",

@@ -14,6 +14,7 @@ pub mod offload;
 pub mod paint;
 pub mod picture;
 pub mod placement;
+pub mod stages;
 pub mod summary;
 pub mod svg;
 pub mod synth;

@@ -127,6 +127,9 @@ impl Offloaded<'_> {
             count(part.offload.handoffs.len(), "place"),
             self.proof(part),
         );
+        for stay in &part.full {
+            let _ = writeln!(text, "  no room: {}", self.reason(stay));
+        }
         let spared = Self::spared(part);
         if !spared.is_empty() {
             let _ =
@@ -231,6 +234,7 @@ impl Offloaded<'_> {
             json!({
                 "wires": part.wires,
                 "classes": classes,
+                "no_room": reasons(&part.full),
                 "handoffs": part.offload.handoffs.len(),
                 "proven": part.proof.holds(),
                 "proof": self.proof(part),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use codegen::stages::{Hardware, fit};
 use codegen::{File, Target, target};
 use compiler::Chain;
 use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
@@ -21,6 +22,7 @@ use net::pcap::{LinkType, Reader};
 use serde_json::Value;
 use view::offload::Offloaded;
 use view::paint::Paint;
+use view::stages::Staged;
 
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -54,6 +56,9 @@ pub(crate) struct Compile {
     /// Count where the packets of a capture are taken care of; WIRE is the device or file that they come from
     #[arg(long, value_name = "[WIRE=]FILE.pcap")]
     traffic: Vec<String>,
+    /// Show which of the device's tables or stages holds which table, and why no earlier one, instead of classes
+    #[arg(long)]
+    stages: bool,
     /// Also write an artefact whose proof was given up
     #[arg(long)]
     unproven: bool,
@@ -68,7 +73,7 @@ pub(crate) struct Compile {
 }
 
 /// Which device, and what it may rely on.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Device {
     /// What the device takes; several are compiled one after the other
     #[arg(long, value_name = "TARGET", value_delimiter = ',', value_parser = targets())]
@@ -76,6 +81,10 @@ pub(crate) struct Device {
     /// What frames are known to be where they come in, so that the device need not test it
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = trusts())]
     trust: Vec<String>,
+    /// What device it is: what does not fit there is left to cores. `tofino-1`, `of-dpa`, `noviflow-1132`, `hp-5130`,
+    /// `ovs`, `netronome-agilio-cx`, `linux`, or a file
+    #[arg(long, value_name = "DEVICE|FILE.yaml")]
+    device: Option<String>,
     /// The rack: the switch that the chain's wires come to is the device, its ports have the numbers and the
     /// trust that stand there
     #[arg(long, value_name = "FILE.yaml", conflicts_with = "trust")]
@@ -89,6 +98,17 @@ pub(crate) fn targets() -> PossibleValuesParser {
 
 fn trusts() -> PossibleValuesParser {
     PossibleValuesParser::new(Trust::ALL.map(|(name, _)| name))
+}
+
+/// Reads what a device has room for: one that is known by name, or a file.
+fn hardware(name: &str, limits: &Limits) -> Result<Hardware, Failure> {
+    if !name.ends_with(".yaml") && !name.ends_with(".yml") {
+        return Hardware::known(name).map_err(Into::into);
+    }
+    let mut sources = Sources::new();
+    let file = limits.disk().configuration(&mut sources, name)?;
+    let text = Arc::clone(sources.text(file));
+    Hardware::parse(file, &text).map_err(|found| Failure::of(found, sources))
 }
 
 /// A target, and where its device stands.
@@ -126,7 +146,7 @@ impl Device {
         let wires = loaded.wires();
         let mut targets: Vec<&'static dyn Target> =
             self.target.iter().filter_map(|name| target(name)).collect();
-        let site = match &self.topology {
+        let mut site = match &self.topology {
             None => {
                 let is_named = |name: &str| self.trust.iter().any(|trust| trust == name);
                 let trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1);
@@ -140,6 +160,9 @@ impl Device {
                 sited.site
             }
         };
+        if let Some(device) = &self.device {
+            site.hardware = Some(hardware(device, limits)?);
+        }
         if targets.is_empty() {
             return Err("--target or --topology says for which device".to_string().into());
         }
@@ -154,7 +177,8 @@ pub(crate) fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure>
     let text = Arc::clone(sources.text(file));
     let targets: Vec<&str> = codegen::targets().iter().map(|target| target.name()).collect();
     let trust = Trust::ALL.map(|(name, _)| name);
-    let vocabulary = Vocabulary { targets: &targets, trust: &trust };
+    let devices: Vec<&str> = Hardware::names().collect();
+    let vocabulary = Vocabulary { targets: &targets, devices: &devices, trust: &trust };
     Topology::parse(file, &text, vocabulary).map_err(|found| Failure::of(found, sources))
 }
 
@@ -181,6 +205,37 @@ impl Sited {
         let origin = origin(chain, sources);
         partition::compile(&chain.graph, models, &loaded.wires(), *target, site, &origin, files)
             .map_err(|why| format!("{}: {why}", target.name()).into())
+    }
+}
+
+impl Sited {
+    /// The same place, with room for whatever is put there.
+    fn roomy(&self) -> Self {
+        Self { target: self.target, site: Site { hardware: None, ..self.site.clone() } }
+    }
+
+    /// Which of a device's tables or stages hold what it is given: for people, for programs, and whether all fits.
+    fn staged(&self, compiled: &Compiled, paint: Paint) -> Result<(String, Value, bool), Failure> {
+        let Self { target, site } = self;
+        let name = target.name();
+        let Some(tables) = &compiled.tables else {
+            return Err(format!("what {name} is given has no tables").into());
+        };
+        let hardware = match (&site.hardware, target.hardware()) {
+            (Some(hardware), _) => hardware.clone(),
+            (None, Some(usual)) => Hardware::known(usual)?,
+            (None, None) => {
+                let known = Hardware::names().collect::<Vec<_>>().join(", ");
+                return Err(format!(
+                    "--device says what has room for {name}'s tables: {known}, or a file"
+                )
+                .into());
+            }
+        };
+        let fit = fit(&tables.pipeline, &hardware);
+        let staged =
+            Staged { target: name, pipeline: &tables.pipeline, hardware: &hardware, fit: &fit };
+        Ok((staged.text(paint), staged.to_json(), fit.misfit.is_none()))
     }
 }
 
@@ -299,7 +354,11 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
     let sites = args.device.sites(&loaded, &args.limits)?;
     for (number, sited) in sites.iter().enumerate() {
         let target = sited.target;
-        let compiled = sited.compile(&loaded, None)?;
+        let compiled = match args.stages {
+            // Whether all of it fits is the question.
+            true => sited.roomy().compile(&loaded, None)?,
+            false => sited.compile(&loaded, None)?,
+        };
         let shares = shares(&args.traffic, &compiled)?;
         let offloaded = Offloaded {
             chain: &loaded.chain,
@@ -309,7 +368,18 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
             compiled: &compiled,
             shares: &shares,
         };
-        if args.json {
+        if args.stages {
+            let between = if number > 0 { "\n" } else { "" };
+            let (text, document, fits) = sited.staged(&compiled, paint)?;
+            if args.json {
+                documents.push(document);
+            } else {
+                print(&format!("{between}{text}"));
+            }
+            if !fits {
+                status = ExitCode::FAILURE;
+            }
+        } else if args.json {
             documents.push(offloaded.to_json());
         } else {
             let between = if number > 0 { "\n" } else { "" };

@@ -61,7 +61,7 @@ fn compiled(
     let port = |(name, number): (&str, u32)| {
         (name.to_string(), SitePort { number, trust: trust.to_vec() })
     };
-    let site = Site { ports: names.map(port).collect(), cores: 99, server: None };
+    let site = Site { ports: names.map(port).collect(), cores: 99, server: None, hardware: None };
     let origin =
         |node: NodeId, _: Option<Span>| format!("{} (chain.click)", graph.nodes[node].name);
     compile(graph, models, &wires, target_of(target), &site, &origin, files)

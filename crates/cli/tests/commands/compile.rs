@@ -182,6 +182,9 @@ fn the_p4_of_examples_is_what_it_was() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(format!("{root}/examples")).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         folder.file(&name, std::fs::read(&path).unwrap());
         names.extend(name.strip_suffix(".click").map(String::from));
@@ -210,4 +213,77 @@ fn the_p4_of_examples_is_what_it_was() {
         }
     }
     assert!(unlike.is_empty(), "{unlike:?} became something else (BLESS=1 writes it down)");
+}
+
+#[test]
+fn tables_are_found_a_place_on_a_device() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER);
+    let stages = |device: &str| {
+        let all = [
+            "compile", "r.click", "--target", "ovs", "--trust", ALL, "--stages", "--device", device,
+        ];
+        folder.run(all)
+    };
+    let fits = stages("noviflow-1132");
+    assert!(
+        fits.well().contains("ovs → noviflow-1132  3 tables; the device has 55"),
+        "{}",
+        fits.out
+    );
+    assert!(fits.out.contains("f (r.click:2)") && fits.out.contains("4,096"), "{}", fits.out);
+    // One table is too few, and one in a fixed order does not match what others leave to it.
+    for (device, why) in [
+        (
+            "hp-5130",
+            "no table of hp-5130 holds table '1' (f (r.click:2), Classifier@2 (r.click:1)). There is one",
+        ),
+        ("of-dpa", "'unicast routing': vlan_vid is not matched"),
+    ] {
+        let short = stages(device);
+        assert_eq!(short.code, Some(1), "{device}: {}{}", short.out, short.err);
+        assert!(short.out.contains("does not fit: ") && short.out.contains(why), "{}", short.out);
+    }
+    // In stages: each table has a reason to lie where it does.
+    let json = ["--target", "ovs", "--trust", ALL, "--stages", "--device", "tofino-1", "--json"];
+    let staged = folder.run(["compile", "r.click"].iter().chain(&json));
+    let json: Value = serde_json::from_str(staged.well()).expect("JSON");
+    assert_eq!((&json["fits"], &json["stages"]["available"]), (&true.into(), &12.into()));
+    assert_eq!(
+        (&json["tables"][1]["first"], &json["tables"][1]["depends"]["on"]),
+        (&1.into(), &"0".into())
+    );
+    // A device of one's own, and those that there are.
+    let mine =
+        "name: mine\nabout: two tables\ntables:\n  - count: 2\n    holds: [{ entries: 9 }]\n";
+    folder.file("mine.yaml", mine);
+    let short = stages("mine.yaml");
+    assert!(short.out.contains("no table of mine holds table"), "{}{}", short.out, short.err);
+    folder.file("mine.yaml", mine.replace("holds", "hold"));
+    let wrong = stages("mine.yaml");
+    assert!(wrong.err.contains("mine.yaml:5") && wrong.code != Some(0), "{}", wrong.err);
+    let unknown = stages("noviflow-1123");
+    assert!(unknown.err.contains("did you mean 'noviflow-1132'?"), "{}", unknown.err);
+    let none = folder.run(["compile", "r.click", "--target", "ebpf", "--stages"]);
+    assert!(none.err.contains("what ebpf is given has no tables"), "{}", none.err);
+}
+
+#[test]
+fn what_a_device_has_no_room_for_is_left_to_cores() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER);
+    let whole = ["compile", "r.click", "--target", "ovs", "--trust", ALL];
+    let done = folder.run(whole);
+    let small = "name: small\nabout: three tables\ntables:\n  - { count: 2 }\n  - holds: [{ entries: 2 }]\n";
+    folder.file("small.yaml", small);
+    let less = folder.run(whole.iter().chain(&["--device", "small.yaml"]));
+    assert!(less.well().contains("entries, 2 fit"), "{}", less.out);
+    assert!(less.out.contains("proven to do what the chain does"), "{}", less.out);
+    assert!(done.well().contains("13 classes: 7 done there"), "{}", done.out);
+    assert!(less.out.contains("13 classes: 2 done there"), "{}", less.out);
+    // The topology says so, too.
+    let rack = RACK.replace("target: ovs", "target: ovs\n    device: hp-5130");
+    folder.file("rack.yaml", rack);
+    let one = folder.run(["compile", "r.click", "--topology", "rack.yaml"]);
+    assert!(one.well().contains("tables, 1 fit"), "{}", one.out);
 }

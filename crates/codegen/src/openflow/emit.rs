@@ -23,11 +23,16 @@ const MOST_TAGS: u32 = 4094;
 const OF_PORTS: u16 = 2;
 const OF_OTHER_TAGS: u16 = 1;
 
+/// Entries of a device.
+pub(super) struct Emitted {
+    /// In the order of their tables.
+    pub(super) entries: Vec<Entry>,
+    /// By table: the segment and step that most of its entries are for.
+    pub(super) steps: Vec<(usize, StepId)>,
+}
+
 /// The entries of a device.
-pub(super) fn emit(
-    dialect: Dialect,
-    device: &Device<'_>,
-) -> Result<Vec<Entry>, (usize, StepId, Lack)> {
+pub(super) fn emit(dialect: Dialect, device: &Device<'_>) -> Result<Emitted, Failure> {
     let segments = device.segments.len();
     if segments > Class::MOST_SEGMENTS {
         return Err((0, StepId(0), Lack::Room("segments", segments, Class::MOST_SEGMENTS)));
@@ -65,7 +70,27 @@ pub(super) fn emit(
     let mut emitter =
         Emitter { dialect, device, graphs: &graphs, states, origin: "".into(), out: Vec::new() };
     emitter.write()?;
-    Ok(emitter.out)
+    let entries = emitter.out;
+    Ok(Emitted { entries, steps: largest(&graphs, depth) })
+}
+
+/// By table: the node with most lines.
+fn largest(graphs: &[Graph], depth: usize) -> Vec<(usize, StepId)> {
+    let mut steps = vec![(0, StepId(0))];
+    for level in 0..depth {
+        let mut most = (0, (0, StepId(0)));
+        for (segment, graph) in graphs.iter().enumerate() {
+            for &node in graph.levels.get(level).into_iter().flatten() {
+                if let Node::Table { step, lines } = &graph.nodes[node]
+                    && lines.len() > most.0
+                {
+                    most = (lines.len(), (segment, *step));
+                }
+            }
+        }
+        steps.push(most.1);
+    }
+    steps
 }
 
 struct Emitter<'a> {

@@ -112,7 +112,7 @@ impl Field {
     }
 
     /// Its name in the text of `ovs-ofctl`.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::InPort => "in_port",
             Self::Metadata => "metadata",

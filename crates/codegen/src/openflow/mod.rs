@@ -3,7 +3,8 @@
 //! Two dialects: what OpenFlow 1.3 has, and what Open vSwitch has besides (registers, masks on ports, time to live,
 //! fragments, TCP flags). A switch knows fields, not bytes: `condition` finds them for the numbers that a
 //! program tests, `action` for those that it writes, `table` makes tables of steps, and `emit` flow entries of these.
-//! `flow` prints them as text, `codec` as bytes. `read` executes a text as Open vSwitch does, and shares nothing with the rest.
+//! `flow` prints them as text, `codec` as bytes, and `sketch` notes what their tables match. `read` executes a text as Open
+//! vSwitch does, and shares nothing with the rest.
 //!
 //! What no switch tells apart: a VLAN tag's two types (0x8100 and 0x88a8), types behind an LLC and SNAP header and
 //! in front of one, and headers that are cut off or malformed, of which all fields are 0.
@@ -15,13 +16,14 @@ mod emit;
 mod flow;
 mod presume;
 mod read;
+mod sketch;
 mod table;
 
 use ir::Program;
 use ir::layout::Layout;
 use ir::program::StepId;
 
-use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
+use crate::{Device, File, Lack, Presumed, Presumption, Tables, Target, Unread};
 
 pub use flow::{Action, Bits, Class, Entry, Field, Flow, IN_PORT, Key};
 
@@ -62,7 +64,7 @@ pub fn entries(
     device: &Device<'_>,
 ) -> Option<Result<Vec<Entry>, (usize, StepId, Lack)>> {
     let of = [&OPENFLOW, &OVS].into_iter().find(|of| of.name() == target)?;
-    Some(emit::emit(of.0, device))
+    Some(emit::emit(of.0, device).map(|emitted| emitted.entries))
 }
 
 /// Entries as the text that [`Target::emit`] writes for a target.
@@ -116,11 +118,19 @@ impl Target for OpenFlow {
     }
 
     fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {
-        let entries = emit::emit(self.0, device)?;
+        let entries = emit::emit(self.0, device)?.entries;
         Ok(vec![File { name: FLOWS.into(), contents: self.text(&entries).into_bytes() }])
     }
 
     fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {
         read::read(files, device)
+    }
+
+    fn tables(&self, device: &Device<'_>) -> Option<Tables> {
+        emit::emit(self.0, device).ok().map(sketch::tables)
+    }
+
+    fn hardware(&self) -> Option<&'static str> {
+        (self.0 == Dialect::OpenVSwitch).then_some("ovs")
     }
 }

@@ -66,6 +66,23 @@ impl Resource {
         }
     }
 
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tables => "tables",
+            Self::TernaryTables => "ternary tables",
+            Self::Sram => "blocks of SRAM",
+            Self::Tcam => "blocks of TCAM",
+            Self::MapRams => "map RAMs",
+            Self::ExactCrossbar => "bytes of the exact crossbar",
+            Self::TernaryGroups => "ternary groups",
+            Self::HashGroups => "hash groups",
+            Self::Instructions => "instructions",
+            Self::Statistics => "statistics ALUs",
+            Self::Meters => "meter ALUs",
+        }
+    }
+
     /// A short name without spaces.
     pub fn key(self) -> &'static str {
         match self {
@@ -86,19 +103,7 @@ impl Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tables => "tables",
-            Self::TernaryTables => "ternary tables",
-            Self::Sram => "blocks of SRAM",
-            Self::Tcam => "blocks of TCAM",
-            Self::MapRams => "map RAMs",
-            Self::ExactCrossbar => "bytes of the exact crossbar",
-            Self::TernaryGroups => "ternary groups",
-            Self::HashGroups => "hash groups",
-            Self::Instructions => "instructions",
-            Self::Statistics => "statistics ALUs",
-            Self::Meters => "meter ALUs",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -100,32 +100,33 @@ fn takes(pipeline: &Pipeline, at: usize, fixed: &FixedTable) -> Result<usize, Re
             return Err(Refused::Write(other.into()));
         }
     }
+    // What it refuses, and how many keys it matches.
     let holds = |mode: &Mode| {
-        for key in &table.keys {
+        for (matched, key) in table.keys.iter().enumerate() {
             let name = pipeline.name(key.field);
             let known = |all: &[String]| all.iter().any(|known| known == name);
             if mode.fields.as_ref().is_some_and(|fields| !known(fields)) {
-                return Err(Refused::Field(name.into()));
+                return Err((matched, Refused::Field(name.into())));
             }
             let whole = matches!(key.kind, MatchKind::Exact | MatchKind::Optional);
             if !whole && known(&mode.exact) {
-                return Err(Refused::Exact(name.into()));
+                return Err((matched, Refused::Exact(name.into())));
             }
         }
         match mode.entries {
-            Some(most) if table.entries > most => Err(Refused::Entries(table.entries, most)),
+            Some(most) if table.entries > most => {
+                Err((table.keys.len(), Refused::Entries(table.entries, most)))
+            }
             _ => Ok(()),
         }
     };
-    let mut refused = Refused::None;
+    let mut nearest = (0, Refused::None);
     for (index, mode) in fixed.modes.iter().enumerate() {
         match holds(mode) {
             Ok(()) => return Ok(index),
-            // What is short of room says more than that another kind of rules does not have a field.
-            Err(why @ Refused::Entries(..)) => refused = why,
-            Err(why) if !matches!(refused, Refused::Entries(..)) => refused = why,
+            Err(why) if why.0 > nearest.0 || nearest.1 == Refused::None => nearest = why,
             Err(_) => {}
         }
     }
-    Err(refused)
+    Err(nearest.1)
 }

@@ -3,9 +3,10 @@
 //! A device is one of three kinds: a pipeline of stages that share memory among tables (`stages`), tables that are
 //! there in a fixed order (`tables`), or a processor that runs instructions (`instructions`).
 
-use ir::{Diagnostic, FileId, Span, nearest};
+use ir::yaml::Reading;
+use ir::{Diagnostic, FileId, nearest};
 use serde::Deserialize;
-use serde_saphyr::{Options, Spanned};
+use serde_saphyr::Spanned;
 
 /// What a device has room for.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,19 +211,12 @@ impl Hardware {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(file: FileId, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let error = |span: Span, message: String| {
-            vec![Diagnostic::error("device", message).label(span, "")]
-        };
-        let written: written::Hardware =
-            serde_saphyr::from_str_with_options(text, Options::default()).map_err(|why| {
-                let at = why.location().map_or(Span::new(file, 0, 0), |at| span(file, at));
-                error(at, why.without_snippet().to_string())
-            })?;
-        let place = span(file, written.name.referenced);
+        let (written, mut reading) = Reading::of::<written::Hardware>(file, text, "device", None)?;
+        let name = written.name;
         let room = match (written.stages, written.tables, written.instructions) {
             (Some(stages), None, None) => {
                 if let Some(zero) = stages.zero() {
-                    return Err(error(place, format!("a device with stages needs {zero}")));
+                    reading.wrong(&name, format!("a device with stages needs {zero}"), None);
                 }
                 Room::Stages(stages)
             }
@@ -231,11 +225,9 @@ impl Hardware {
                 for of in tables {
                     let count = of.count.value as usize;
                     if all.len().saturating_add(count) > MOST_TABLES {
-                        let at = span(file, of.count.referenced);
-                        return Err(error(
-                            at,
-                            format!("a device has at most {MOST_TABLES} tables"),
-                        ));
+                        let message = format!("a device has at most {MOST_TABLES} tables");
+                        reading.wrong(&of.count, message, None);
+                        break;
                     }
                     let holds = match of.holds.is_empty() {
                         true => vec![Mode { fields: None, exact: Vec::new(), entries: None }],
@@ -254,19 +246,15 @@ impl Hardware {
             (None, None, Some(instructions)) => Room::Instructions(instructions),
             _ => {
                 let message = "a device has one of `stages`, `tables` and `instructions`";
-                return Err(error(place, message.into()));
+                reading.wrong(&name, message.into(), None);
+                return Err(reading.found);
             }
         };
-        Ok(Self { name: written.name.value, about: written.about, room })
+        match reading.found.is_empty() {
+            true => Ok(Self { name: name.value, about: written.about, room }),
+            false => Err(reading.found),
+        }
     }
-}
-
-/// The range of bytes of a place in a text.
-fn span(file: FileId, at: serde_saphyr::Location) -> Span {
-    let (start, length) = (at.span().byte_offset(), at.span().byte_len());
-    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
-    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-    Span::new(file, start, start.saturating_add(length))
 }
 
 impl Stages {

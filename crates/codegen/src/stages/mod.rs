@@ -2,12 +2,13 @@
 //!
 //! A [`Pipeline`] is plain data, in the order in which packets meet tables. [`Hardware`] is what a device has room for,
 //! read from a file. On a device with stages that share memory, [`place`] puts tables in stages; on one whose tables
-//! are there in a fixed order, [`assign`] finds a table for each. Neither asks a vendor's compiler.
+//! are there in a fixed order, [`assign`] finds a table for each. [`fit`] does either. No vendor's compiler is asked.
 
 mod bits;
 mod containers;
 mod demand;
 mod dependence;
+mod fit;
 mod fixed;
 mod hardware;
 mod pipeline;
@@ -17,6 +18,7 @@ mod simplify;
 pub use containers::Allocation;
 pub use demand::{Amounts, Resource, Shortage};
 pub use dependence::{Dependence, DependenceKind, dependences};
+pub use fit::{At, Fit, Misfit, fit};
 pub use fixed::{Assignment, Refused, Unassigned, assign};
 pub use hardware::{Containers, FixedTable, Hardware, Instructions, Memory, Mode, Room, Stages};
 pub use pipeline::{

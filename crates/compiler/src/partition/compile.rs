@@ -1,9 +1,10 @@
 //! A chain for a device: divided, turned into an artefact, read back and proven.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use codegen::{Device, File, Lack, Segment, Target, Unread};
+use codegen::stages::{Hardware, fit};
+use codegen::{Device, File, Lack, Segment, Tables, Target, Unread};
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
@@ -12,7 +13,8 @@ use ir::topology::{PortName, Switch, Topology};
 use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
 
-use super::{Assured, Ends, Offload, Wires, from_wire, offload};
+use super::offload::element;
+use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload};
 use crate::synthesize_tables;
 
 /// What frames are known to be where they come in, so that it need not be tested.
@@ -60,7 +62,7 @@ pub struct SitePort {
 }
 
 /// Where a device stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Site {
     /// Its ports, by the chain's wires.
     pub ports: BTreeMap<String, SitePort>,
@@ -68,6 +70,8 @@ pub struct Site {
     pub cores: u32,
     /// The server's port at the other end, if the topology has one.
     pub server: Option<PortName>,
+    /// What the device has room for, if that is known.
+    pub hardware: Option<Hardware>,
 }
 
 impl Site {
@@ -78,7 +82,12 @@ impl Site {
         let port = |(name, number): (&str, u32)| {
             (name.to_string(), SitePort { number, trust: trust.to_vec() })
         };
-        Self { ports: names.into_iter().zip(1..).map(port).collect(), cores, server: None }
+        Self {
+            ports: names.into_iter().zip(1..).map(port).collect(),
+            cores,
+            server: None,
+            hardware: None,
+        }
     }
 
     /// The switch that the chain's wires come to, by name, and where it stands.
@@ -119,7 +128,8 @@ impl Site {
             switch.ports.iter().filter_map(|(port, of)| Some((port, of, server(port)?)));
         match (towards.next(), towards.next()) {
             (Some((_, of, server)), None) => {
-                Ok((name, Self { ports, cores: of.number, server: Some(server) }))
+                let hardware = switch.device.as_deref().map(Hardware::known).transpose()?;
+                Ok((name, Self { ports, cores: of.number, server: Some(server), hardware }))
             }
             (None, _) => Err(format!("no link leads from '{name}' to a server")),
             (Some((one, ..)), Some((other, ..))) => Err(format!(
@@ -138,6 +148,8 @@ pub struct Divided {
     pub program: Program,
     /// How it is divided.
     pub offload: Offload,
+    /// What was left to cores as the device has no room for it.
+    pub full: BTreeSet<Stay>,
     /// Whether the artefact and the parts that cores go on with are that program.
     pub proof: Assured,
 }
@@ -153,6 +165,8 @@ pub struct Compiled {
     pub cores: u32,
     /// The artefact.
     pub files: Vec<File>,
+    /// Its tables, if it was emitted and consists of tables.
+    pub tables: Option<Tables>,
 }
 
 impl Compiled {
@@ -283,6 +297,16 @@ fn too_long(program: &Program) -> BTreeMap<StepId, Lack> {
     long.collect()
 }
 
+/// What of tables does not fit, and the step that is left to cores for it.
+fn misfit(tables: Option<&Tables>, hardware: Option<&Hardware>) -> Option<(usize, StepId, Lack)> {
+    let (tables, hardware) = (tables?, hardware?);
+    let misfit = fit(&tables.pipeline, hardware).misfit?;
+    let last = tables.steps.len().checked_sub(1)?;
+    let table = misfit.table.map_or(last, |table| table.0 as usize);
+    let (segment, step) = *tables.steps.get(table)?;
+    Some((segment, step, misfit.lack))
+}
+
 /// Words for an element, or its rule, with file and line.
 pub type Origin<'a> = &'a dyn Fn(NodeId, Option<Span>) -> String;
 
@@ -295,6 +319,8 @@ pub struct Division {
     pub egress: BTreeMap<Port, u32>,
     /// The artefact.
     pub files: Vec<File>,
+    /// Its tables, if it was emitted and consists of tables.
+    pub tables: Option<Tables>,
 }
 
 /// The part of a chain behind one entry, before it is proven.
@@ -308,6 +334,8 @@ pub struct Part {
     pub program: Program,
     /// How it is divided.
     pub offload: Offload,
+    /// What was left to cores as the device has no room for it.
+    pub full: BTreeSet<Stay>,
     /// What the artefact has the device do, as it was read back.
     pub device: Program,
 }
@@ -326,18 +354,19 @@ pub fn compile(
     files: Option<Vec<File>>,
 ) -> Result<Compiled, NotCompiled> {
     let programs = synthesize_tables(graph, models).programs;
-    let Division { parts, egress, files } = divide(&programs, wires, target, site, origin, files)?;
+    let Division { parts, egress, files, tables } =
+        divide(&programs, wires, target, site, origin, files)?;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let is_wire = |to: Port| egress.contains_key(&to);
     let prove = |part: Part| {
-        let Part { wires, program, offload, device, .. } = part;
+        let Part { wires, program, offload, full, device, .. } = part;
         let proof = offload
             .prove(&program, &device, target.undecided(), &is_wire, &name)
             .map_err(|why| NotCompiled::Apart(why.to_string()))?;
-        Ok(Divided { wires, program, offload, proof })
+        Ok(Divided { wires, program, offload, full, proof })
     };
     let parts = parts.into_iter().map(prove).collect::<Result<_, _>>()?;
-    Ok(Compiled { parts, egress, cores: site.cores, files })
+    Ok(Compiled { parts, egress, cores: site.cores, files, tables })
 }
 
 /// Divides programs, with whole tables, between a device and cores, and has the device's part emitted and read back. With
@@ -375,7 +404,7 @@ pub fn divide(
     // What does not fit is left to cores, and the rest is tried again.
     let mut full: Vec<BTreeMap<StepId, Lack>> =
         behind.iter().map(|(_, _, program)| too_long(program)).collect();
-    let (parts, files, read) = loop {
+    let (parts, files, read, tables) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();
         for ((names, ingress, program), full) in behind.iter().zip(&full) {
@@ -403,18 +432,24 @@ pub fn divide(
         let segments: Vec<Segment> = parts.iter().map(|part| part.segment.clone()).collect();
         let device = Device { segments, egress: egress.clone(), cores: site.cores, origin };
         let emitted = match &files {
-            Some(files) => Ok(files.clone()),
-            None => target.emit(&device),
+            Some(files) => Ok((files.clone(), None)),
+            None => target.emit(&device).and_then(|files| {
+                let tables = target.tables(&device);
+                match misfit(tables.as_ref(), site.hardware.as_ref()) {
+                    Some(misfit) => Err(misfit),
+                    None => Ok((files, tables)),
+                }
+            }),
         };
         match emitted {
-            Ok(files) => {
+            Ok((files, tables)) => {
                 let read = target.read(&files, &device).map_err(NotCompiled::Unread)?;
                 for (segment, step, lack) in target.leaves(&device) {
                     if let Some(part) = parts.get_mut(segment) {
                         part.leave(step, lack, &read[segment]);
                     }
                 }
-                break (parts, files, read);
+                break (parts, files, read, tables);
             }
             Err((segment, step, lack)) => {
                 let origin = parts.get(segment).and_then(|part| part.origin(step));
@@ -425,13 +460,11 @@ pub fn divide(
             }
         }
     };
-    let part = |(((wires, ingress, program), offload), device)| Part {
-        wires,
-        ingress,
-        program,
-        offload,
-        device,
+    let part = |((((wires, ingress, program), full), offload), device)| {
+        let stay = |(at, lack)| Stay { element: element(&program, at), lack };
+        let full = BTreeMap::into_iter(full).map(stay).collect();
+        Part { wires, ingress, program, offload, full, device }
     };
-    let parts = behind.into_iter().zip(parts).zip(read).map(part).collect();
-    Ok(Division { parts, egress, files })
+    let parts = behind.into_iter().zip(full).zip(parts).zip(read).map(part).collect();
+    Ok(Division { parts, egress, files, tables })
 }

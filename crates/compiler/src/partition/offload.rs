@@ -808,7 +808,7 @@ fn truth(facts: &Facts, program: &Program, atom: &Atom) -> Option<bool> {
 }
 
 /// The element that asks, or at which packets end.
-fn element(program: &Program, step: StepId) -> NodeId {
+pub(super) fn element(program: &Program, step: StepId) -> NodeId {
     match program.step(step) {
         Step::Test { element, .. }
         | Step::Switch { element, .. }
