@@ -1,0 +1,63 @@
+//! Placing pipelines of 10 to 100 tables in the stages of Tofino 1: microseconds a check.
+//!
+//! `cargo bench -p catena-codegen --bench stages`
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use catena_codegen::stages::{
+    Action, FieldId, Hardware, Key, MatchKind, Pipeline, Room, Table, place,
+};
+use fastrand::Rng;
+
+const ROUNDS: usize = 101;
+
+/// Tables that read and write some of many fields, so that some depend on each other.
+fn pipeline(random: &mut Rng, tables: usize) -> Pipeline {
+    let mut all = Pipeline::default();
+    for at in 0..(3 * tables).min(200) {
+        all.field(&format!("f{at}"), random.choice([8, 16, 32]).unwrap_or(8), None);
+    }
+    let count = all.fields.len() as u32;
+    for at in 0..tables {
+        let kind = random.choice([MatchKind::Exact, MatchKind::Exact, MatchKind::Ternary]);
+        let key = |random: &mut Rng| Key {
+            field: FieldId(random.u32(..count)),
+            kind: kind.unwrap_or(MatchKind::Exact),
+        };
+        let keys = (0..random.usize(1..4)).map(|_| key(random)).collect();
+        let writes = vec![FieldId(random.u32(..count)), FieldId(random.u32(..count))];
+        let actions = vec![Action { writes, data: 32, ..Action::default() }];
+        let entries = random.u64(1..4000);
+        all.table(Table { name: format!("t{at}"), keys, actions, entries, ..Table::default() });
+    }
+    all
+}
+
+fn main() {
+    let Ok(Room::Stages(stages)) = Hardware::known("tofino-1").map(|hardware| hardware.room) else {
+        return;
+    };
+    for tables in [10, 25, 50, 100] {
+        let random = &mut Rng::with_seed(tables as u64);
+        let mut times = Vec::new();
+        let mut needed = Vec::new();
+        for _ in 0..ROUNDS {
+            let all = pipeline(random, tables);
+            let start = Instant::now();
+            let placed = black_box(place(&all, &stages));
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+            needed.extend(placed.map(|placement| placement.stages));
+        }
+        times.sort_by(f64::total_cmp);
+        needed.sort_unstable();
+        println!(
+            "{tables} tables: {:.0} µs (median of {ROUNDS} pipelines; {:.0} to {:.0}), {} stages in the median",
+            times[ROUNDS / 2],
+            times[0],
+            times[ROUNDS - 1],
+            needed.get(needed.len() / 2).copied().unwrap_or(0),
+        );
+    }
+}
