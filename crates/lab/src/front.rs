@@ -78,8 +78,8 @@ const PADDED: usize = 60 + 64;
 
 /// A part as what runs one after the other. What is not as trusted goes to the whole program.
 fn together(part: Part, whole: Program, undecided: Option<Continuation>) -> Vec<Program> {
-    let Part { offload, device, .. } = part;
-    let from_the_start = undecided.map(|_| Program { continuation: undecided, ..whole.clone() });
+    let Part { program, offload, device, .. } = part;
+    let from_the_start = undecided.map(|_| Program { continuation: undecided, ..program });
     let mut all = Vec::new();
     match offload.sort(DEVICE, PAST) {
         Some(sort) => {

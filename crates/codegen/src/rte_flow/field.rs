@@ -200,8 +200,9 @@ impl Sight<'_> {
         let tagged = Conditions::exact(Key::Tagged, 1);
         match header.kind {
             Kind::Ethernet => Some(Conditions::default()),
+            _ if header.assumed => None,
             Kind::Vlan if header.offset == 14 && self.driver.knows(Key::Tagged) => Some(tagged),
-            Kind::Ipv4 | Kind::Ipv6 if !header.assumed => {
+            Kind::Ipv4 | Kind::Ipv6 => {
                 let number = match header.kind {
                     Kind::Ipv4 => ether_type::IPV4,
                     _ => ether_type::IPV6,

@@ -196,12 +196,16 @@ fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<I
         (Instance::Ipv4, ether_type::IPV4),
         (Instance::Ipv6, ether_type::IPV6),
     ];
-    let select = |tags: Option<(&BTreeSet<u128>, &str)>| {
+    // A Tofino drops a frame that ends before a header that it extracts: none of these ends behind its 60 bytes.
+    let is_bare = arch == Arch::Tna;
+    let select = |of: Instance, tags: Option<(&BTreeSet<u128>, &str)>| {
         let mut cases: Vec<String> = Vec::new();
         if let Some((types, state)) = tags {
             cases.extend(types.iter().map(|of| format!("16w{of:#x}: {state};")));
         }
-        let networks = networks.iter().filter(|(instance, _)| has(*instance));
+        let is_near =
+            |network: Instance| of == Instance::Ethernet || network != Instance::Ipv6 || !is_bare;
+        let networks = networks.iter().filter(|(network, _)| has(*network) && is_near(*network));
         cases.extend(
             networks.map(|(instance, of)| format!("16w{of:#x}: parse_{};", instance.name())),
         );
@@ -209,12 +213,12 @@ fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<I
     };
     let first = (&pipeline.tags[0], "parse_vlan");
     let second = (&pipeline.tags[1], "parse_inner_vlan");
-    state(text, Instance::Ethernet, "ether_type", &select(Some(first)));
+    state(text, Instance::Ethernet, "ether_type", &select(Instance::Ethernet, Some(first)));
     if has(Instance::Vlan) {
-        state(text, Instance::Vlan, "ether_type", &select(Some(second)));
+        state(text, Instance::Vlan, "ether_type", &select(Instance::Vlan, Some(second)));
     }
     if has(Instance::InnerVlan) {
-        state(text, Instance::InnerVlan, "ether_type", &select(None));
+        state(text, Instance::InnerVlan, "ether_type", &select(Instance::InnerVlan, None));
     }
     if has(Instance::Arp) {
         state(text, Instance::Arp, "", &[]);
@@ -231,7 +235,7 @@ fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<I
         (Instance::Icmp, ip_protocol::ICMP, ip_protocol::ICMPV6),
     ];
     if has(Instance::Ipv6) {
-        let cases = numbers.iter().filter(|_| with_transport);
+        let cases = numbers.iter().filter(|_| with_transport && !is_bare);
         let cases: Vec<String> =
             cases.map(|(_, _, of)| format!("8w{of:#x}: parse_transport6;")).collect();
         state(text, Instance::Ipv6, "next_header", &cases);
@@ -239,7 +243,7 @@ fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<I
     for (network, number, field) in
         [(Instance::Ipv4, "4", "protocol"), (Instance::Ipv6, "6", "next_header")]
     {
-        if !with_transport || !has(network) {
+        if !with_transport || !has(network) || network == Instance::Ipv6 && is_bare {
             continue;
         }
         text.line(&format!("state parse_transport{number} {{"));
