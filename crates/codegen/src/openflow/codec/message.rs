@@ -16,10 +16,9 @@ const ONF: u32 = 0x4f4e_4600;
 const BUNDLE_CONTROL: u32 = 2300;
 const BUNDLE_ADD: u32 = 2301;
 
-/// [`Error::kind`] of errors that are numbered by who defined them, and [`Error::code`] of the one that says that a bundle
-/// was not committed as one of its messages was refused.
+/// The type of errors that are numbered by who defined them.
 const OF_EXPERIMENTER: u16 = 0xffff;
-/// See [`OF_EXPERIMENTER`].
+/// Type and code of the error that says that a bundle was not committed, as one of its messages was refused.
 pub const BUNDLE_FAILED: (u16, u16) = (OF_EXPERIMENTER, 2313);
 
 /// A message.
