@@ -14,7 +14,7 @@ use ir::program::{Atom, LookupId, TermId};
 use super::Around;
 use super::arena::Condition;
 use super::decisions::{Classify, Decisions, Egress, Node, NodeRef, Outcome};
-use super::first_match::{Exhausted, FEW, Piece, Rules, SAMPLES, Sample, Space};
+use super::first_match::{Exhausted, FEW, Piece, Rules, Sample, Space};
 use super::knowledge::Knowledge;
 use super::regions::{self, Exactness, Meeting, Meetings};
 
@@ -428,7 +428,7 @@ impl<'a> Product<'a> {
         parts: &[Piece],
         mut go: impl FnMut(&mut Self) -> Result<(), Exhausted>,
     ) -> Result<(), Exhausted> {
-        self.at_most(SAMPLES, |this| {
+        self.at_most(MAX_MISMATCHES, |this| {
             parts.iter().try_for_each(|part| {
                 let exactly = this.exactly(space, part);
                 this.under_all(exactly, &mut go)
@@ -564,7 +564,7 @@ impl<'a> Product<'a> {
                 }
             },
         )?;
-        self.at_most(SAMPLES, |this| {
+        self.at_most(MAX_MISMATCHES, |this| {
             parts.into_iter().try_for_each(|(part, rule, leaf)| {
                 let (exactly, (a, b)) = (this.exactly(&space, &part), sides(rule, leaf));
                 this.under_all(exactly, &mut |this| this.compare_at(a, b, depth))
