@@ -11,6 +11,7 @@ mod number;
 pub mod openflow;
 mod p4;
 mod rte_flow;
+mod rule;
 pub mod stages;
 mod target;
 

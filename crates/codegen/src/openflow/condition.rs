@@ -3,11 +3,12 @@
 
 use ir::layout::{Header, Kind, Layout};
 use ir::program::{Program, Term, TermId};
-use ir::{Base, Field, IntervalSet};
+use ir::{Base, IntervalSet};
 use net::wire::{ether_type, ip_protocol};
 
 use super::Dialect;
 use crate::Lack;
+use crate::rule::{input_bits, prefixes};
 
 /// A field that flow entries match. Its order is that in which fields are written: each stands
 /// behind those that it needs.
@@ -200,21 +201,6 @@ pub(super) struct Sight<'a> {
     pub(super) dialect: Dialect,
     pub(super) program: &'a Program,
     pub(super) layout: &'a Layout,
-}
-
-/// The bits of the packet that a term is.
-pub(super) fn input_bits(program: &Program, term: TermId) -> Option<Field> {
-    let field = match program.term(term) {
-        Term::Input(field) => *field,
-        Term::Slice { of, low, width } => {
-            let Term::Input(field) = program.term(*of) else { return None };
-            let (low, width) = (u16::from(*low), u16::from(*width));
-            let before = field.width.checked_sub(low + width).filter(|_| width > 0)?;
-            Field::bits(field.base, field.offset.checked_add(before)?, width)
-        }
-        _ => return None,
-    };
-    Some(field)
 }
 
 /// What is missing where a term is to be tested.
@@ -433,7 +419,7 @@ impl Sight<'_> {
         match seen {
             Seen::Bits { field, low, width, needs } => {
                 let numbers = match field.has_masks(self.dialect) {
-                    true => masks(set, *width)?,
+                    true => prefixes(set, *width, MOST_ALTERNATIVES)?,
                     false => singles(set, u128::MAX >> (128 - width))?,
                 };
                 let shifted = numbers.iter().map(|(value, mask)| {
@@ -510,46 +496,9 @@ fn singles(set: &IntervalSet, mask: u128) -> Result<Vec<(u128, u128)>, Option<us
     Ok(all.map(|value| (value, mask)).collect())
 }
 
-/// The fewest prefixes that make up a set of numbers of a width.
-fn masks(set: &IntervalSet, width: u16) -> Result<Vec<(u128, u128)>, Option<usize>> {
-    let all = u128::MAX >> (128 - width);
-    let mut found = Vec::new();
-    for &(mut low, high) in set.intervals() {
-        loop {
-            let aligned = if low == 0 { u32::from(width) } else { low.trailing_zeros() };
-            let room = (high - low).checked_add(1).map_or(128, u128::ilog2);
-            let bits = aligned.min(room).min(u32::from(width));
-            let free = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
-            found.push((low, all & !free));
-            if found.len() > MOST_ALTERNATIVES {
-                return Err(None);
-            }
-            match (low | free).checked_add(1) {
-                Some(next) if next <= high => low = next,
-                _ => break,
-            }
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_make_up_a_set_and_nothing_else() {
-        for (low, high) in [(0, 255), (1, 254), (7, 7), (3, 128), (0, 0), (255, 255), (16, 31)] {
-            let set = IntervalSet::range(low, high);
-            let masks = masks(&set, 8).unwrap();
-            for number in 0..256 {
-                let count = masks.iter().filter(|(v, m)| number & m == *v).count();
-                assert_eq!(count, usize::from(set.contains(number)), "{number} of {low}..{high}");
-            }
-        }
-        assert_eq!(masks(&IntervalSet::full(128), 128).unwrap(), [(0, 0)]);
-        assert_eq!(masks(&IntervalSet::range(1, 65534), 16).unwrap().len(), 30);
-    }
 
     #[test]
     fn a_conjunction_is_empty_where_bits_differ() {

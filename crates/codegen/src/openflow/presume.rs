@@ -11,7 +11,7 @@ use ir::{Base, Field, IntervalSet, Program};
 
 use net::wire::ip_protocol;
 
-use super::table;
+use crate::rule::layout_of;
 use crate::{Lack, Presumed, Presumption};
 
 /// The least number in a field that is a type, not a length (IEEE 802.3 §3.2.6).
@@ -31,7 +31,7 @@ pub(super) fn presumed(
         Step::Classify { keys, rules, .. } => {
             // A rule on ports says itself that it is about TCP, and perhaps that it is about no fragments.
             for cube in rules.iter().flat_map(|rule| rule.cubes.iter()) {
-                let layout = table::layout_of(program, layout, keys, cube);
+                let layout = layout_of(program, layout, keys, cube);
                 let said = cube.iter().filter_map(|(key, set)| {
                     let term = *keys.get(usize::from(*key))?;
                     Some((term, set))

@@ -7,15 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ir::field::ip;
-use ir::layout::{Evidence, Kind, Layout, Start};
+use ir::layout::Layout;
 use ir::program::{Atom, Effect, End, Entries, Exit, LookupId, Program, Step, StepId, TermId};
-use ir::{Base, Field, IntervalSet, NodeId, Span};
+use ir::{IntervalSet, NodeId, Span};
 
 use super::Dialect;
 use super::action::{Action, actions};
-use super::condition::{Conditions, Match, Seen, Sight, input_bits, lack};
+use super::condition::{Conditions, Match, Seen, Sight, lack};
 use crate::number::{Rows, evaluate, ones};
+use crate::rule::{input_bits, layout_of, live};
 use crate::{Lack, Segment};
 
 /// Entries of a node, and of all.
@@ -63,39 +63,6 @@ pub(super) struct Graph {
     pub(super) root: NodeIndex,
     /// Tables, each the nodes in it; exits are in none.
     pub(super) levels: Vec<Vec<NodeIndex>>,
-}
-
-/// By step: lookups whose rows are used there or later.
-fn live(program: &Program) -> Vec<BTreeSet<LookupId>> {
-    let mut bound: Vec<BTreeSet<LookupId>> = Vec::with_capacity(program.terms.len());
-    for term in &program.terms {
-        let of = |term: &TermId| bound.get(term.0 as usize).cloned().unwrap_or_default();
-        let mut all: BTreeSet<LookupId> = term.operands().iter().flat_map(of).collect();
-        if let ir::program::Term::Bound(lookup, _) = term {
-            all.insert(*lookup);
-        }
-        bound.push(all);
-    }
-    let mut live = vec![BTreeSet::new(); program.steps.len()];
-    for (at, step) in program.steps.iter().enumerate().rev() {
-        let mut here = BTreeSet::new();
-        for next in step.next() {
-            let mut later = live[next.0 as usize].clone();
-            if let Step::Lookup { lookup, hit, .. } = step
-                && next == *hit
-            {
-                later.remove(lookup);
-            }
-            here.append(&mut later);
-        }
-        let mut terms = step.terms();
-        if let Step::Lookup { lookup, .. } = step {
-            terms.extend(program.lookups.get(usize::from(lookup.0)).iter().flat_map(|l| &l.key));
-        }
-        here.extend(terms.iter().flat_map(|term| &bound[term.0 as usize]));
-        live[at] = here;
-    }
-    live
 }
 
 /// Whether a step can be decided.
@@ -247,56 +214,6 @@ fn switched(
     }
     found.extend(last.map(|(to, _)| (Conditions::default(), to)));
     Ok(found)
-}
-
-/// What is known of the packets that a conjunction matches: what it says itself, and where headers
-/// lie whatever matches.
-struct Said<'a> {
-    layout: &'a Layout,
-    numbers: Vec<(Field, &'a IntervalSet)>,
-}
-
-impl Evidence for Said<'_> {
-    fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
-        let same =
-            |field: &Field| (i32::from(field.offset), u32::from(field.width)) == (start, width);
-        if let Some((_, set)) = self.numbers.iter().find(|(field, _)| same(field)) {
-            return Some((*set).clone());
-        }
-        let headers = self.layout.headers();
-        headers.iter().enumerate().find_map(|(at, header)| {
-            let words = header.bit(ip::HL) == start && width == u32::from(ip::HL.width);
-            if header.kind == Kind::Ipv4 && words && header.options == Some(false) {
-                return Some(IntervalSet::single(5));
-            }
-            let (select, before) = (header.select?, headers[..at].iter().rev());
-            let mut places =
-                before.map(|before| (before.bit(select.field), u32::from(select.field.width)));
-            let known = !header.assumed && places.any(|place| place == (start, width));
-            known.then(|| IntervalSet::single(select.value))
-        })
-    }
-
-    fn reaches(&self, _: i32) -> bool {
-        true
-    }
-}
-
-/// Which header lies where in packets that a rule's cube matches: a rule on ports says itself that it is about TCP.
-pub(super) fn layout_of(
-    program: &Program,
-    layout: &Layout,
-    keys: &[TermId],
-    cube: &[(u8, IntervalSet)],
-) -> Layout {
-    let fields = cube.iter().filter_map(|(key, set)| {
-        let term = *keys.get(usize::from(*key))?;
-        let field = input_bits(program, term).filter(|field| field.base == Base::Data)?;
-        Some((field, set))
-    });
-    let said = Said { layout, numbers: fields.collect() };
-    let start = Start { frame: Some(0), network: None, transport: None, kind: None };
-    Layout::parse(&said, start)
 }
 
 /// Conjunctions for a rule's cube.

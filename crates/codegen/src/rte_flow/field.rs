@@ -3,11 +3,12 @@
 
 use ir::layout::{Header, Kind, Layout};
 use ir::program::{Program, Term, TermId};
-use ir::{Base, Field, IntervalSet};
+use ir::{Base, IntervalSet};
 use net::wire::{ether_type, ip_protocol};
 
 use super::Driver;
 use crate::Lack;
+use crate::rule::{input_bits, prefixes};
 
 /// A field of an item. In this order they are written: each stands behind those that say that it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,20 +134,6 @@ pub(super) struct Sight<'a> {
     pub(super) driver: &'a Driver,
     pub(super) program: &'a Program,
     pub(super) layout: &'a Layout,
-}
-
-/// The bits of the packet that a term is.
-pub(super) fn input_bits(program: &Program, term: TermId) -> Option<Field> {
-    match program.term(term) {
-        Term::Input(field) => Some(*field),
-        Term::Slice { of, low, width } => {
-            let Term::Input(field) = program.term(*of) else { return None };
-            let (low, width) = (u16::from(*low), u16::from(*width));
-            let before = field.width.checked_sub(low + width).filter(|_| width > 0)?;
-            Some(Field::bits(field.base, field.offset.checked_add(before)?, width))
-        }
-        _ => None,
-    }
 }
 
 /// What is missing where a number is to be tested.
@@ -332,7 +319,7 @@ impl Sight<'_> {
                 let masked = |(value, mask): &(u128, u128)| {
                     needs.and(&Conditions::masked(*key, value << low, mask << low))
                 };
-                Ok(prefixes(set, *width)?.iter().filter_map(masked).collect())
+                Ok(prefixes(set, *width, MOST_ALTERNATIVES)?.iter().filter_map(masked).collect())
             }
             Seen::Type => self.types(set),
             // Fragments are presumed not to come.
@@ -380,45 +367,9 @@ fn within(fields: &[(i32, Key)], at: i32, end: i32) -> Option<(Key, u16)> {
     Some((key, (from + i32::from(key.width()) - end) as u16))
 }
 
-/// The fewest prefixes that make up a set of numbers of a width.
-fn prefixes(set: &IntervalSet, width: u16) -> Result<Vec<(u128, u128)>, Option<usize>> {
-    let all = u128::MAX >> (128 - width);
-    let mut found = Vec::new();
-    for &(mut low, high) in set.intervals() {
-        loop {
-            let aligned = if low == 0 { u32::from(width) } else { low.trailing_zeros() };
-            let room = (high - low).checked_add(1).map_or(128, u128::ilog2);
-            let free = aligned.min(room).min(u32::from(width));
-            let free = u128::MAX.checked_shr(128 - free).unwrap_or(0);
-            found.push((low, all & !free));
-            if found.len() > MOST_ALTERNATIVES {
-                return Err(None);
-            }
-            match (low | free).checked_add(1) {
-                Some(next) if next <= high => low = next,
-                _ => break,
-            }
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_make_up_a_set_and_nothing_else() {
-        for (low, high) in [(0, 255), (1, 254), (7, 7), (3, 128), (0, 0), (255, 255), (16, 31)] {
-            let set = IntervalSet::range(low, high);
-            let masks = prefixes(&set, 8).unwrap();
-            for number in 0..256 {
-                let count = masks.iter().filter(|(v, m)| number & m == *v).count();
-                assert_eq!(count, usize::from(set.contains(number)), "{number} of {low}..{high}");
-            }
-        }
-        assert_eq!(prefixes(&IntervalSet::full(128), 128).unwrap(), [(0, 0)]);
-    }
 
     #[test]
     fn a_conjunction_is_empty_where_bits_differ() {

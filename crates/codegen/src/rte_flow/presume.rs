@@ -10,7 +10,8 @@ use ir::{Base, Field, IntervalSet, Program};
 use net::wire::ip_protocol;
 
 use super::field::Key;
-use super::{Driver, LEAST_TYPE, TAGS, steps};
+use super::{Driver, LEAST_TYPE, TAGS};
+use crate::rule::layout_of;
 use crate::{Lack, Presumed, Presumption};
 
 /// What is presumed where a step is decided.
@@ -30,7 +31,7 @@ pub(super) fn presumed(
             // A rule on ports says itself that it is about TCP.
             for cube in rules.iter().flat_map(|rule| rule.cubes.iter()) {
                 let terms = cube.iter().filter_map(|(key, _)| keys.get(usize::from(*key)));
-                presume(&steps::layout_of(program, layout, keys, cube), terms.copied().collect());
+                presume(&layout_of(program, layout, keys, cube), terms.copied().collect());
             }
         }
         Step::Lookup { lookup, .. } => {

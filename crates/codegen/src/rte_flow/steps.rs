@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ir::field::ip;
-use ir::layout::{Evidence, Kind, Layout, Start};
-use ir::program::{Atom, Effect, End, Entries, LookupId, Program, Step, StepId, Term, TermId};
-use ir::{Base, Field, IntervalSet, NodeId, Span};
+use ir::layout::Layout;
+use ir::program::{Atom, Effect, End, Entries, LookupId, Program, Step, StepId, TermId};
+use ir::{IntervalSet, NodeId, Span};
 
 use super::Driver;
 use super::action::{Action, actions};
-use super::field::{Conditions, Key, Seen, Sight, input_bits, lack};
+use super::field::{Conditions, Key, Seen, Sight, lack};
 use crate::number::{Rows, evaluate, ones};
+use crate::rule::{input_bits, layout_of, live};
 use crate::{Lack, Segment};
 
 /// Patterns of one list.
@@ -184,56 +184,6 @@ fn switched(
     Ok(found)
 }
 
-/// What is known of the packets that a conjunction matches: what it says itself, and where headers lie whatever
-/// matches.
-struct Said<'a> {
-    layout: &'a Layout,
-    numbers: Vec<(Field, &'a IntervalSet)>,
-}
-
-impl Evidence for Said<'_> {
-    fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
-        let same =
-            |field: &Field| (i32::from(field.offset), u32::from(field.width)) == (start, width);
-        if let Some((_, set)) = self.numbers.iter().find(|(field, _)| same(field)) {
-            return Some((*set).clone());
-        }
-        let headers = self.layout.headers();
-        headers.iter().enumerate().find_map(|(at, header)| {
-            let words = header.bit(ip::HL) == start && width == u32::from(ip::HL.width);
-            if header.kind == Kind::Ipv4 && words && header.options == Some(false) {
-                return Some(IntervalSet::single(5));
-            }
-            let select = header.select.filter(|_| !header.assumed)?;
-            let is_there = |before: &ir::layout::Header| {
-                (before.bit(select.field), u32::from(select.field.width)) == (start, width)
-            };
-            let known = headers[..at].iter().any(is_there);
-            known.then(|| IntervalSet::single(select.value))
-        })
-    }
-
-    fn reaches(&self, _: i32) -> bool {
-        true
-    }
-}
-
-/// Which header lies where in packets that a rule's cube matches: a rule on ports says itself that it is about TCP.
-pub(super) fn layout_of(
-    program: &Program,
-    layout: &Layout,
-    keys: &[TermId],
-    cube: &[(u8, IntervalSet)],
-) -> Layout {
-    let fields = cube.iter().filter_map(|(key, set)| {
-        let term = *keys.get(usize::from(*key))?;
-        let field = input_bits(program, term).filter(|field| field.base == Base::Data)?;
-        Some((field, set))
-    });
-    let said = Said { layout, numbers: fields.collect() };
-    Layout::parse(&said, Start { frame: Some(0), network: None, transport: None, kind: None })
-}
-
 /// Conjunctions for a rule's cube.
 fn conjunctions(
     sight: &Sight<'_>,
@@ -277,32 +227,6 @@ fn prefixes(sight: &Sight<'_>, lookup: LookupId) -> Result<(Key, Conditions), La
         Seen::Bits { key, low: 0, width, needs } if width == key.width() => Ok((key, needs)),
         _ => Err(lack(program, sight.layout, key)),
     }
-}
-
-/// By step: lookups whose rows are used there or later.
-fn live(program: &Program) -> Vec<BTreeSet<LookupId>> {
-    let mut bound: Vec<BTreeSet<LookupId>> = Vec::with_capacity(program.terms.len());
-    for term in &program.terms {
-        let of = |term: &TermId| bound.get(term.0 as usize).cloned().unwrap_or_default();
-        let mut all: BTreeSet<LookupId> = term.operands().iter().flat_map(of).collect();
-        if let Term::Bound(lookup, _) = term {
-            all.insert(*lookup);
-        }
-        bound.push(all);
-    }
-    let mut live = vec![BTreeSet::new(); program.steps.len()];
-    for (at, step) in program.steps.iter().enumerate().rev() {
-        let mut here: BTreeSet<LookupId> =
-            step.next().flat_map(|next| live[next.0 as usize].iter().copied()).collect();
-        let mut terms = step.terms();
-        if let Step::Lookup { lookup, .. } = step {
-            here.remove(lookup);
-            terms.extend(program.lookups.get(usize::from(lookup.0)).iter().flat_map(|l| &l.key));
-        }
-        here.extend(terms.iter().flat_map(|term| &bound[term.0 as usize]));
-        live[at] = here;
-    }
-    live
 }
 
 /// A step, and the rows that were found on the path to it as far as they matter.

@@ -22,7 +22,7 @@ const MOST_PARTS: usize = 1 << 16;
 /// Messages that are sent before it is heard whether the switch took them.
 const CHUNK: usize = 512;
 
-/// Messages of a bundle are carried out in their order.
+/// Messages of a bundle take effect in their order.
 const ORDERED: u16 = 2;
 
 /// The only bundle of a connection.
