@@ -62,13 +62,15 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0xbd;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
             default: parse_ethernet;
@@ -111,8 +113,8 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    // Packets and bytes of each exit, by its number
-    Counter<bit<64>, bit<32>>(189, CounterType_t.PACKETS_AND_BYTES) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    Counter<bit<64>, bit<16>>(190, CounterType_t.PACKETS_AND_BYTES) classes;
     bit<16> key2_1;
     bit<16> key13_1;
     bit<16> key16_1;
@@ -123,8 +125,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -140,6 +142,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
     action lost() {
         ig_dprsr_md.drop_ctl = 3w1;
+    }
+    action count() {
+        classes.count(meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -165,7 +170,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x64, 12w0x2d);
+        default_action = hand_off(16w0x64, 12w0x2d);
         size = 3;
     }
 
@@ -179,7 +184,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x64, 12w0x2d);
+        default_action = hand_off(16w0x64, 12w0x2d);
         size = 3;
     }
 
@@ -193,7 +198,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x64, 12w0x2d);
+        default_action = hand_off(16w0x64, 12w0x2d);
         size = 3;
     }
 
@@ -209,17 +214,20 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 1;
     }
 
-    // lan/CheckIPHeader@6 (home-router.click:18)
-    table test17 {
+    // here (home-router.click:45)
+    table rules22 {
         key = {
-            hdr.ipv4.ihl: range;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.sport[15:8]: ternary;
         }
         actions = {
             go;
             hand_off;
         }
-        default_action = go(16w0x12);
-        size = 1;
+        default_action = hand_off(16w0x50, 12w0x19);
+        size = 4;
     }
 
     // here (home-router.click:45)
@@ -234,32 +242,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x42, 12w0xb);
+        default_action = hand_off(16w0x42, 12w0xb);
         size = 4;
-    }
-
-    // here (home-router.click:45)
-    table test20 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x31);
-        size = 1;
-    }
-
-    // here (home-router.click:45)
-    table test19 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x30);
-        size = 1;
     }
 
     // here (home-router.click:45)
@@ -274,50 +258,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x49, 12w0x12);
+        default_action = hand_off(16w0x49, 12w0x12);
         size = 4;
-    }
-
-    // here (home-router.click:45)
-    table rules22 {
-        key = {
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(32w0x50, 12w0x19);
-        size = 4;
-    }
-
-    // ICMPPingResponder@11 (home-router.click:46)
-    table test25 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x1b);
-        size = 1;
-    }
-
-    // ICMPPingResponder@11 (home-router.click:46)
-    table test26 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x1c);
-        size = 1;
     }
 
     // lan/fragment (home-router.click:25)
@@ -328,7 +270,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             hand_off;
         }
-        default_action = hand_off(32w0x39, 12w0x2);
+        default_action = hand_off(16w0x39, 12w0x2);
         size = 1;
     }
 
@@ -340,93 +282,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             hand_off;
         }
-        default_action = hand_off(32w0x3b, 12w0x4);
-        size = 1;
-    }
-
-    // pings (home-router.click:36)
-    table test31 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x43, 12w0xc);
-        size = 1;
-    }
-
-    // pings (home-router.click:36)
-    table test32 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x4a, 12w0x13);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test35 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x25);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test36 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x26);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test39 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x44, 12w0xd);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test40 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x4b, 12w0x14);
-        size = 1;
-    }
-
-    // lan/CheckIPHeader@6 (home-router.click:18)
-    table test42 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x5f, 12w0x28);
+        default_action = hand_off(16w0x3b, 12w0x4);
         size = 1;
     }
 
@@ -438,19 +294,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             hand_off;
         }
-        default_action = hand_off(32w0x59, 12w0x22);
-        size = 1;
-    }
-
-    // lan/CheckIPHeader@6 (home-router.click:18)
-    table test47 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x62, 12w0x2b);
+        default_action = hand_off(16w0x59, 12w0x22);
         size = 1;
     }
 
@@ -464,7 +308,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0xbb, 12w0x56);
+        default_action = hand_off(16w0xbb, 12w0x56);
         size = 3;
     }
 
@@ -478,7 +322,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0xbb, 12w0x56);
+        default_action = hand_off(16w0xbb, 12w0x56);
         size = 3;
     }
 
@@ -492,7 +336,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0xbb, 12w0x56);
+        default_action = hand_off(16w0xbb, 12w0x56);
         size = 3;
     }
 
@@ -508,17 +352,19 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 1;
     }
 
-    // wan/CheckIPHeader@6 (home-router.click:18)
-    table test117 {
+    // back (home-router.click:52)
+    table rules122 {
         key = {
-            hdr.ipv4.ihl: range;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.sport[15:8]: ternary;
         }
         actions = {
             go;
             hand_off;
         }
-        default_action = go(16w0x76);
-        size = 1;
+        default_action = hand_off(16w0xa9, 12w0x44);
+        size = 5;
     }
 
     // back (home-router.click:52)
@@ -532,32 +378,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x9b, 12w0x36);
+        default_action = hand_off(16w0x9b, 12w0x36);
         size = 5;
-    }
-
-    // back (home-router.click:52)
-    table test120 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x8f);
-        size = 1;
-    }
-
-    // back (home-router.click:52)
-    table test119 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x8e);
-        size = 1;
     }
 
     // back (home-router.click:52)
@@ -571,133 +393,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0xa2, 12w0x3d);
+        default_action = hand_off(16w0xa2, 12w0x3d);
         size = 5;
-    }
-
-    // back (home-router.click:52)
-    table rules122 {
-        key = {
-            hdr.ipv4.protocol: exact;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(32w0xa9, 12w0x44);
-        size = 5;
-    }
-
-    // pings (home-router.click:36)
-    table test123 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x9c, 12w0x37);
-        size = 1;
-    }
-
-    // pings (home-router.click:36)
-    table test124 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xa3, 12w0x3e);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test127 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x81);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test128 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x82);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test131 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x9d, 12w0x38);
-        size = 1;
-    }
-
-    // flows (home-router.click:35)
-    table test132 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xa4, 12w0x3f);
-        size = 1;
-    }
-
-    // errors (home-router.click:38)
-    table test133 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x94, 12w0x2f);
-        size = 1;
-    }
-
-    // errors (home-router.click:38)
-    table test134 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x95, 12w0x30);
-        size = 1;
-    }
-
-    // wan/CheckIPHeader@6 (home-router.click:18)
-    table test136 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xb6, 12w0x51);
-        size = 1;
     }
 
     // wan/ARPResponder@3 (home-router.click:16)
@@ -708,19 +405,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             hand_off;
         }
-        default_action = hand_off(32w0xb0, 12w0x4b);
-        size = 1;
-    }
-
-    // wan/CheckIPHeader@6 (home-router.click:18)
-    table test141 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xb9, 12w0x54);
+        default_action = hand_off(16w0xb0, 12w0x4b);
         size = 1;
     }
 
@@ -741,10 +426,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                         rules2.apply();
                     } else {
-                        hand_off(32w0x64, 12w0x2d);
+                        hand_off(16w0x64, 12w0x2d);
                     }
                 } else {
-                    hand_off(32w0x5a, 12w0x23);
+                    hand_off(16w0x5a, 12w0x23);
                 }
             } else {
                 // lan/HostEtherFilter@1 (home-router.click:14)
@@ -756,10 +441,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                             key13_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                             rules13.apply();
                         } else {
-                            hand_off(32w0x64, 12w0x2d);
+                            hand_off(16w0x64, 12w0x2d);
                         }
                     } else {
-                        hand_off(32w0x5b, 12w0x24);
+                        hand_off(16w0x5b, 12w0x24);
                     }
                 } else {
                     // lan/HostEtherFilter@1 (home-router.click:14)
@@ -771,13 +456,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                                 key16_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                                 rules16.apply();
                             } else {
-                                hand_off(32w0x64, 12w0x2d);
+                                hand_off(16w0x64, 12w0x2d);
                             }
                         } else {
-                            hand_off(32w0x5c, 12w0x25);
+                            hand_off(16w0x5c, 12w0x25);
                         }
                     } else {
-                        hand_off(32w0x65, 12w0x2e);
+                        hand_off(16w0x65, 12w0x2e);
                     }
                 }
             }
@@ -794,221 +479,63 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         }
                     } else {
                         // lan/CheckIPHeader@6 (home-router.click:18)
-                        if (hdr.ipv4.isValid()) {
-                            test17.apply();
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                            hand_off(16w0x61, 12w0x2a);
                         } else {
-                            go(16w0x12);
+                            // lan/CheckIPHeader@6 (home-router.click:18)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                // here (home-router.click:45)
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
+                                    // here (home-router.click:45)
+                                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                                        rules22.apply();
+                                    } else {
+                                        hand_off(16w0x50, 12w0x19);
+                                    }
+                                } else {
+                                    // here (home-router.click:45)
+                                    if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
+                                        hand_off(16w0x54, 12w0x1d);
+                                    } else {
+                                        // here (home-router.click:45)
+                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                                            hand_off(16w0x56, 12w0x1f);
+                                        } else {
+                                            // here (home-router.click:45)
+                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                                hand_off(16w0x55, 12w0x1e);
+                                            } else {
+                                                // here (home-router.click:45)
+                                                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
+                                                    hand_off(16w0x55, 12w0x1e);
+                                                } else {
+                                                    hand_off(16w0x56, 12w0x1f);
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            } else {
+                                hand_off(16w0x57, 12w0x20);
+                            }
                         }
                     }
                 } else {
-                    hand_off(32w0x63, 12w0x2c);
+                    hand_off(16w0x63, 12w0x2c);
                 }
-            }
-            if (meta.arm == 16w0x6) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules6.apply();
-                } else {
-                    hand_off(32w0x42, 12w0xb);
-                }
-            }
-            if (meta.arm == 16w0x7) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                        hand_off(32w0x3c, 12w0x5);
-                    } else {
-                        hand_off(32w0x40, 12w0x9);
-                    }
-                } else {
-                    hand_off(32w0x40, 12w0x9);
-                }
-            }
-            if (meta.arm == 16w0x9) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(32w0x3e, 12w0x7);
-                    } else {
-                        hand_off(32w0x3f, 12w0x8);
-                    }
-                } else {
-                    hand_off(32w0x41, 12w0xa);
-                }
-            }
-            if (meta.arm == 16w0x12) {
-                // lan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                    // here (home-router.click:45)
-                    if (hdr.ipv4.isValid()) {
-                        test20.apply();
-                    } else {
-                        go(16w0x31);
-                    }
-                } else {
-                    hand_off(32w0x57, 12w0x20);
-                }
-            }
-            if (meta.arm == 16w0x13) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid()) {
-                    test19.apply();
-                } else {
-                    go(16w0x30);
-                }
-            }
-            if (meta.arm == 16w0x15) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules21.apply();
-                } else {
-                    hand_off(32w0x49, 12w0x12);
-                }
-            }
-            if (meta.arm == 16w0x16) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules22.apply();
-                } else {
-                    hand_off(32w0x50, 12w0x19);
-                }
-            }
-            if (meta.arm == 16w0x17) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.ipv4.isValid()) {
-                        test25.apply();
-                    } else {
-                        go(16w0x1b);
-                    }
-                } else {
-                    hand_off(32w0x47, 12w0x10);
-                }
-            }
-            if (meta.arm == 16w0x18) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.ipv4.isValid()) {
-                        test26.apply();
-                    } else {
-                        go(16w0x1c);
-                    }
-                } else {
-                    hand_off(32w0x4e, 12w0x17);
-                }
-            }
-            if (meta.arm == 16w0x1b) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                    // lan/fragment (home-router.click:25)
-                    if (hdr.ipv4.isValid()) {
-                        test29.apply();
-                    } else {
-                        hand_off(32w0x39, 12w0x2);
-                    }
-                } else {
-                    hand_off(32w0x47, 12w0x10);
-                }
-            }
-            if (meta.arm == 16w0x1c) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                    // lan/fragment (home-router.click:25)
-                    if (hdr.ipv4.isValid()) {
-                        test30.apply();
-                    } else {
-                        hand_off(32w0x3b, 12w0x4);
-                    }
-                } else {
-                    hand_off(32w0x4e, 12w0x17);
-                }
-            }
-            if (meta.arm == 16w0x1f) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid()) {
-                    test31.apply();
-                } else {
-                    hand_off(32w0x43, 12w0xc);
-                }
-            }
-            if (meta.arm == 16w0x20) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid()) {
-                    test32.apply();
-                } else {
-                    hand_off(32w0x4a, 12w0x13);
-                }
-            }
-            if (meta.arm == 16w0x21) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test35.apply();
-                    } else {
-                        go(16w0x25);
-                    }
-                } else {
-                    hand_off(32w0x48, 12w0x11);
-                }
-            }
-            if (meta.arm == 16w0x22) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test36.apply();
-                    } else {
-                        go(16w0x26);
-                    }
-                } else {
-                    hand_off(32w0x4f, 12w0x18);
-                }
-            }
-            if (meta.arm == 16w0x25) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test39.apply();
-                    } else {
-                        hand_off(32w0x44, 12w0xd);
-                    }
-                } else {
-                    hand_off(32w0x45, 12w0xe);
-                }
-            }
-            if (meta.arm == 16w0x26) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test40.apply();
-                    } else {
-                        hand_off(32w0x4b, 12w0x14);
-                    }
-                } else {
-                    hand_off(32w0x4c, 12w0x15);
-                }
-            }
-            if (meta.arm == 16w0x29) {
+            } else if (meta.arm == 16w0x29) {
                 // lan/CheckIPHeader@6 (home-router.click:18)
                 if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
                     // lan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid()) {
-                        test42.apply();
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                        hand_off(16w0x61, 12w0x2a);
                     } else {
-                        hand_off(32w0x5f, 12w0x28);
+                        hand_off(16w0x5f, 12w0x28);
                     }
                 } else {
-                    hand_off(32w0x63, 12w0x2c);
+                    hand_off(16w0x63, 12w0x2c);
                 }
-            }
-            if (meta.arm == 16w0x2b) {
+            } else if (meta.arm == 16w0x2b) {
                 // lan/ARPResponder@3 (home-router.click:16)
                 if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
                     // lan/ARPResponder@3 (home-router.click:16)
@@ -1017,72 +544,192 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         if (hdr.arp.isValid()) {
                             rules45.apply();
                         } else {
-                            hand_off(32w0x59, 12w0x22);
+                            hand_off(16w0x59, 12w0x22);
                         }
                     } else {
-                        hand_off(32w0x59, 12w0x22);
+                        hand_off(16w0x59, 12w0x22);
                     }
                 } else {
-                    hand_off(32w0x59, 12w0x22);
+                    hand_off(16w0x59, 12w0x22);
                 }
-            }
-            if (meta.arm == 16w0x2e) {
+            } else if (meta.arm == 16w0x2e) {
                 // lan/CheckIPHeader@6 (home-router.click:18)
                 if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
                     // lan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid()) {
-                        test47.apply();
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                        hand_off(16w0x61, 12w0x2a);
                     } else {
-                        hand_off(32w0x62, 12w0x2b);
+                        hand_off(16w0x62, 12w0x2b);
                     }
                 } else {
-                    hand_off(32w0x63, 12w0x2c);
+                    hand_off(16w0x63, 12w0x2c);
                 }
             }
-            if (meta.arm == 16w0x30) {
+            if (meta.arm == 16w0x6) {
                 // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
-                    hand_off(32w0x51, 12w0x1a);
+                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                    rules6.apply();
+                } else {
+                    hand_off(16w0x42, 12w0xb);
+                }
+            } else if (meta.arm == 16w0x13) {
+                // here (home-router.click:45)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
+                    // here (home-router.click:45)
+                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                        rules21.apply();
+                    } else {
+                        hand_off(16w0x49, 12w0x12);
+                    }
                 } else {
                     // here (home-router.click:45)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                        hand_off(32w0x53, 12w0x1c);
+                    if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
+                        hand_off(16w0x51, 12w0x1a);
                     } else {
                         // here (home-router.click:45)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(32w0x52, 12w0x1b);
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                            hand_off(16w0x53, 12w0x1c);
                         } else {
                             // here (home-router.click:45)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                hand_off(32w0x52, 12w0x1b);
+                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                hand_off(16w0x52, 12w0x1b);
                             } else {
-                                hand_off(32w0x53, 12w0x1c);
+                                // here (home-router.click:45)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
+                                    hand_off(16w0x52, 12w0x1b);
+                                } else {
+                                    hand_off(16w0x53, 12w0x1c);
+                                }
                             }
                         }
                     }
                 }
-            }
-            if (meta.arm == 16w0x31) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
-                    hand_off(32w0x54, 12w0x1d);
-                } else {
-                    // here (home-router.click:45)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                        hand_off(32w0x56, 12w0x1f);
+            } else if (meta.arm == 16w0x18) {
+                // ICMPPingResponder@11 (home-router.click:46)
+                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                    // ICMPPingResponder@11 (home-router.click:46)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0x4e, 12w0x17);
                     } else {
-                        // here (home-router.click:45)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(32w0x55, 12w0x1e);
-                        } else {
-                            // here (home-router.click:45)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                hand_off(32w0x55, 12w0x1e);
+                        // ICMPPingResponder@11 (home-router.click:46)
+                        if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
+                            // lan/fragment (home-router.click:25)
+                            if (hdr.ipv4.isValid()) {
+                                test30.apply();
                             } else {
-                                hand_off(32w0x56, 12w0x1f);
+                                hand_off(16w0x3b, 12w0x4);
                             }
+                        } else {
+                            hand_off(16w0x4e, 12w0x17);
                         }
                     }
+                } else {
+                    hand_off(16w0x4e, 12w0x17);
+                }
+            } else if (meta.arm == 16w0x20) {
+                // pings (home-router.click:36)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
+                    hand_off(16w0x4d, 12w0x16);
+                } else {
+                    hand_off(16w0x4a, 12w0x13);
+                }
+            } else if (meta.arm == 16w0x22) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0x4f, 12w0x18);
+                    } else {
+                        // flows (home-router.click:35)
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            // flows (home-router.click:35)
+                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                hand_off(16w0x4f, 12w0x18);
+                            } else {
+                                hand_off(16w0x4b, 12w0x14);
+                            }
+                        } else {
+                            hand_off(16w0x4c, 12w0x15);
+                        }
+                    }
+                } else {
+                    hand_off(16w0x4f, 12w0x18);
+                }
+            }
+            if (meta.arm == 16w0x7) {
+                // ICMPPingResponder@11 (home-router.click:46)
+                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                    // ICMPPingResponder@11 (home-router.click:46)
+                    if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
+                        hand_off(16w0x3c, 12w0x5);
+                    } else {
+                        hand_off(16w0x40, 12w0x9);
+                    }
+                } else {
+                    hand_off(16w0x40, 12w0x9);
+                }
+            } else if (meta.arm == 16w0x9) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                        hand_off(16w0x3e, 12w0x7);
+                    } else {
+                        hand_off(16w0x3f, 12w0x8);
+                    }
+                } else {
+                    hand_off(16w0x41, 12w0xa);
+                }
+            } else if (meta.arm == 16w0x17) {
+                // ICMPPingResponder@11 (home-router.click:46)
+                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                    // ICMPPingResponder@11 (home-router.click:46)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0x47, 12w0x10);
+                    } else {
+                        // ICMPPingResponder@11 (home-router.click:46)
+                        if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
+                            // lan/fragment (home-router.click:25)
+                            if (hdr.ipv4.isValid()) {
+                                test29.apply();
+                            } else {
+                                hand_off(16w0x39, 12w0x2);
+                            }
+                        } else {
+                            hand_off(16w0x47, 12w0x10);
+                        }
+                    }
+                } else {
+                    hand_off(16w0x47, 12w0x10);
+                }
+            } else if (meta.arm == 16w0x1f) {
+                // pings (home-router.click:36)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
+                    hand_off(16w0x46, 12w0xf);
+                } else {
+                    hand_off(16w0x43, 12w0xc);
+                }
+            } else if (meta.arm == 16w0x21) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0x48, 12w0x11);
+                    } else {
+                        // flows (home-router.click:35)
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            // flows (home-router.click:35)
+                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                hand_off(16w0x48, 12w0x11);
+                            } else {
+                                hand_off(16w0x44, 12w0xd);
+                            }
+                        } else {
+                            hand_off(16w0x45, 12w0xe);
+                        }
+                    }
+                } else {
+                    hand_off(16w0x48, 12w0x11);
                 }
             }
         } else if (ig_intr_md.ingress_port == 9w0x2) {
@@ -1095,10 +742,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         key104_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                         rules104.apply();
                     } else {
-                        hand_off(32w0xbb, 12w0x56);
+                        hand_off(16w0xbb, 12w0x56);
                     }
                 } else {
-                    hand_off(32w0xb1, 12w0x4c);
+                    hand_off(16w0xb1, 12w0x4c);
                 }
             } else {
                 // wan/HostEtherFilter@1 (home-router.click:14)
@@ -1110,10 +757,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                             key113_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                             rules113.apply();
                         } else {
-                            hand_off(32w0xbb, 12w0x56);
+                            hand_off(16w0xbb, 12w0x56);
                         }
                     } else {
-                        hand_off(32w0xb2, 12w0x4d);
+                        hand_off(16w0xb2, 12w0x4d);
                     }
                 } else {
                     // wan/HostEtherFilter@1 (home-router.click:14)
@@ -1125,13 +772,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                                 key116_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                                 rules116.apply();
                             } else {
-                                hand_off(32w0xbb, 12w0x56);
+                                hand_off(16w0xbb, 12w0x56);
                             }
                         } else {
-                            hand_off(32w0xb3, 12w0x4e);
+                            hand_off(16w0xb3, 12w0x4e);
                         }
                     } else {
-                        hand_off(32w0xbc, 12w0x57);
+                        hand_off(16w0xbc, 12w0x57);
                     }
                 }
             }
@@ -1148,172 +795,58 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         }
                     } else {
                         // wan/CheckIPHeader@6 (home-router.click:18)
-                        if (hdr.ipv4.isValid()) {
-                            test117.apply();
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                            hand_off(16w0xb8, 12w0x53);
                         } else {
-                            go(16w0x76);
+                            // wan/CheckIPHeader@6 (home-router.click:18)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                // back (home-router.click:52)
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
+                                    // back (home-router.click:52)
+                                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                                        rules122.apply();
+                                    } else {
+                                        hand_off(16w0xa9, 12w0x44);
+                                    }
+                                } else {
+                                    // back (home-router.click:52)
+                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                                        hand_off(16w0xad, 12w0x48);
+                                    } else {
+                                        // back (home-router.click:52)
+                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                            hand_off(16w0xac, 12w0x47);
+                                        } else {
+                                            // back (home-router.click:52)
+                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
+                                                hand_off(16w0xac, 12w0x47);
+                                            } else {
+                                                hand_off(16w0xad, 12w0x48);
+                                            }
+                                        }
+                                    }
+                                }
+                            } else {
+                                hand_off(16w0xae, 12w0x49);
+                            }
                         }
                     }
                 } else {
-                    hand_off(32w0xba, 12w0x55);
+                    hand_off(16w0xba, 12w0x55);
                 }
-            }
-            if (meta.arm == 16w0x6c) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules108.apply();
-                } else {
-                    hand_off(32w0x9b, 12w0x36);
-                }
-            }
-            if (meta.arm == 16w0x6d) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(32w0x97, 12w0x32);
-                    } else {
-                        hand_off(32w0x98, 12w0x33);
-                    }
-                } else {
-                    hand_off(32w0x9a, 12w0x35);
-                }
-            }
-            if (meta.arm == 16w0x76) {
-                // wan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                    // back (home-router.click:52)
-                    if (hdr.ipv4.isValid()) {
-                        test120.apply();
-                    } else {
-                        go(16w0x8f);
-                    }
-                } else {
-                    hand_off(32w0xae, 12w0x49);
-                }
-            }
-            if (meta.arm == 16w0x77) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid()) {
-                    test119.apply();
-                } else {
-                    go(16w0x8e);
-                }
-            }
-            if (meta.arm == 16w0x79) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules121.apply();
-                } else {
-                    hand_off(32w0xa2, 12w0x3d);
-                }
-            }
-            if (meta.arm == 16w0x7a) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules122.apply();
-                } else {
-                    hand_off(32w0xa9, 12w0x44);
-                }
-            }
-            if (meta.arm == 16w0x7b) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid()) {
-                    test123.apply();
-                } else {
-                    hand_off(32w0x9c, 12w0x37);
-                }
-            }
-            if (meta.arm == 16w0x7c) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid()) {
-                    test124.apply();
-                } else {
-                    hand_off(32w0xa3, 12w0x3e);
-                }
-            }
-            if (meta.arm == 16w0x7d) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test127.apply();
-                    } else {
-                        go(16w0x81);
-                    }
-                } else {
-                    hand_off(32w0xa1, 12w0x3c);
-                }
-            }
-            if (meta.arm == 16w0x7e) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test128.apply();
-                    } else {
-                        go(16w0x82);
-                    }
-                } else {
-                    hand_off(32w0xa8, 12w0x43);
-                }
-            }
-            if (meta.arm == 16w0x81) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test131.apply();
-                    } else {
-                        hand_off(32w0x9d, 12w0x38);
-                    }
-                } else {
-                    hand_off(32w0x9e, 12w0x39);
-                }
-            }
-            if (meta.arm == 16w0x82) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid()) {
-                        test132.apply();
-                    } else {
-                        hand_off(32w0xa4, 12w0x3f);
-                    }
-                } else {
-                    hand_off(32w0xa5, 12w0x40);
-                }
-            }
-            if (meta.arm == 16w0x85) {
-                // errors (home-router.click:38)
-                if (hdr.ipv4.isValid()) {
-                    test133.apply();
-                } else {
-                    hand_off(32w0x94, 12w0x2f);
-                }
-            }
-            if (meta.arm == 16w0x86) {
-                // errors (home-router.click:38)
-                if (hdr.ipv4.isValid()) {
-                    test134.apply();
-                } else {
-                    hand_off(32w0x95, 12w0x30);
-                }
-            }
-            if (meta.arm == 16w0x87) {
+            } else if (meta.arm == 16w0x87) {
                 // wan/CheckIPHeader@6 (home-router.click:18)
                 if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
                     // wan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid()) {
-                        test136.apply();
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                        hand_off(16w0xb8, 12w0x53);
                     } else {
-                        hand_off(32w0xb6, 12w0x51);
+                        hand_off(16w0xb6, 12w0x51);
                     }
                 } else {
-                    hand_off(32w0xba, 12w0x55);
+                    hand_off(16w0xba, 12w0x55);
                 }
-            }
-            if (meta.arm == 16w0x89) {
+            } else if (meta.arm == 16w0x89) {
                 // wan/ARPResponder@3 (home-router.click:16)
                 if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
                     // wan/ARPResponder@3 (home-router.click:16)
@@ -1322,67 +855,151 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         if (hdr.arp.isValid()) {
                             rules139.apply();
                         } else {
-                            hand_off(32w0xb0, 12w0x4b);
+                            hand_off(16w0xb0, 12w0x4b);
                         }
                     } else {
-                        hand_off(32w0xb0, 12w0x4b);
+                        hand_off(16w0xb0, 12w0x4b);
                     }
                 } else {
-                    hand_off(32w0xb0, 12w0x4b);
+                    hand_off(16w0xb0, 12w0x4b);
                 }
-            }
-            if (meta.arm == 16w0x8c) {
+            } else if (meta.arm == 16w0x8c) {
                 // wan/CheckIPHeader@6 (home-router.click:18)
                 if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
                     // wan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid()) {
-                        test141.apply();
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                        hand_off(16w0xb8, 12w0x53);
                     } else {
-                        hand_off(32w0xb9, 12w0x54);
+                        hand_off(16w0xb9, 12w0x54);
                     }
                 } else {
-                    hand_off(32w0xba, 12w0x55);
+                    hand_off(16w0xba, 12w0x55);
                 }
             }
-            if (meta.arm == 16w0x8e) {
+            if (meta.arm == 16w0x6c) {
                 // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    hand_off(32w0xab, 12w0x46);
+                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                    rules108.apply();
+                } else {
+                    hand_off(16w0x9b, 12w0x36);
+                }
+            } else if (meta.arm == 16w0x77) {
+                // back (home-router.click:52)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
+                    // back (home-router.click:52)
+                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                        rules121.apply();
+                    } else {
+                        hand_off(16w0xa2, 12w0x3d);
+                    }
                 } else {
                     // back (home-router.click:52)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(32w0xaa, 12w0x45);
+                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
+                        hand_off(16w0xab, 12w0x46);
                     } else {
                         // back (home-router.click:52)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                            hand_off(32w0xaa, 12w0x45);
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            hand_off(16w0xaa, 12w0x45);
                         } else {
-                            hand_off(32w0xab, 12w0x46);
+                            // back (home-router.click:52)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
+                                hand_off(16w0xaa, 12w0x45);
+                            } else {
+                                hand_off(16w0xab, 12w0x46);
+                            }
                         }
                     }
                 }
-            }
-            if (meta.arm == 16w0x8f) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    hand_off(32w0xad, 12w0x48);
+            } else if (meta.arm == 16w0x7c) {
+                // pings (home-router.click:36)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
+                    hand_off(16w0xa6, 12w0x41);
                 } else {
-                    // back (home-router.click:52)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(32w0xac, 12w0x47);
+                    hand_off(16w0xa3, 12w0x3e);
+                }
+            } else if (meta.arm == 16w0x7e) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0xa8, 12w0x43);
                     } else {
-                        // back (home-router.click:52)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                            hand_off(32w0xac, 12w0x47);
+                        // flows (home-router.click:35)
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            // flows (home-router.click:35)
+                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                hand_off(16w0xa8, 12w0x43);
+                            } else {
+                                hand_off(16w0xa4, 12w0x3f);
+                            }
                         } else {
-                            hand_off(32w0xad, 12w0x48);
+                            hand_off(16w0xa5, 12w0x40);
                         }
                     }
+                } else {
+                    hand_off(16w0xa8, 12w0x43);
+                }
+            } else if (meta.arm == 16w0x86) {
+                // errors (home-router.click:38)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfff0) == 16w0x20)) {
+                    hand_off(16w0xa7, 12w0x42);
+                } else {
+                    hand_off(16w0x95, 12w0x30);
+                }
+            }
+            if (meta.arm == 16w0x6d) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                        hand_off(16w0x97, 12w0x32);
+                    } else {
+                        hand_off(16w0x98, 12w0x33);
+                    }
+                } else {
+                    hand_off(16w0x9a, 12w0x35);
+                }
+            } else if (meta.arm == 16w0x7b) {
+                // pings (home-router.click:36)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
+                    hand_off(16w0x9f, 12w0x3a);
+                } else {
+                    hand_off(16w0x9c, 12w0x37);
+                }
+            } else if (meta.arm == 16w0x7d) {
+                // flows (home-router.click:35)
+                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
+                    // flows (home-router.click:35)
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                        hand_off(16w0xa1, 12w0x3c);
+                    } else {
+                        // flows (home-router.click:35)
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            // flows (home-router.click:35)
+                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                hand_off(16w0xa1, 12w0x3c);
+                            } else {
+                                hand_off(16w0x9d, 12w0x38);
+                            }
+                        } else {
+                            hand_off(16w0x9e, 12w0x39);
+                        }
+                    }
+                } else {
+                    hand_off(16w0xa1, 12w0x3c);
+                }
+            } else if (meta.arm == 16w0x85) {
+                // errors (home-router.click:38)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfff0) == 16w0x20)) {
+                    hand_off(16w0xa0, 12w0x3b);
+                } else {
+                    hand_off(16w0x94, 12w0x2f);
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

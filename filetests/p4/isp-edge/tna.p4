@@ -56,13 +56,15 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x18;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
             default: parse_ethernet;
@@ -98,15 +100,15 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    // Packets and bytes of each exit, by its number
-    Counter<bit<64>, bit<32>>(24, CounterType_t.PACKETS_AND_BYTES) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    Counter<bit<64>, bit<16>>(25, CounterType_t.PACKETS_AND_BYTES) classes;
     bit<16> key1_1;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -122,6 +124,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
     action lost() {
         ig_dprsr_md.drop_ctl = 3w1;
+    }
+    action count() {
+        classes.count(meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -147,7 +152,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x17, 12w0xc);
+        default_action = hand_off(16w0x17, 12w0xc);
         size = 2;
     }
 
@@ -164,43 +169,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 1;
     }
 
-    // fw/CheckIPHeader@2 (isp-edge.click:16)
-    table test5 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x6);
-        size = 1;
-    }
-
-    // fw/acl (isp-edge.click:16)
-    table test8 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x10, 12w0x5);
-        size = 1;
-    }
-
-    // fw/acl (isp-edge.click:16)
-    table test7 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xe, 12w0x3);
-        size = 1;
-    }
-
     // ARPResponder@7 (isp-edge.click:68)
     table rules11 {
         key = {
@@ -209,7 +177,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             hand_off;
         }
-        default_action = hand_off(32w0x13, 12w0x8);
+        default_action = hand_off(16w0x13, 12w0x8);
         size = 1;
     }
 
@@ -228,10 +196,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                     key1_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                     rules1.apply();
                 } else {
-                    hand_off(32w0x17, 12w0xc);
+                    hand_off(16w0x17, 12w0xc);
                 }
             } else {
-                hand_off(32w0x14, 12w0x9);
+                hand_off(16w0x14, 12w0x9);
             }
             if (meta.arm == 16w0x2) {
                 // fw/CheckIPHeader@2 (isp-edge.click:16)
@@ -246,38 +214,26 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         }
                     } else {
                         // fw/CheckIPHeader@2 (isp-edge.click:16)
-                        if (hdr.ipv4.isValid()) {
-                            test5.apply();
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                            hand_off(16w0x15, 12w0xa);
                         } else {
-                            go(16w0x6);
+                            // fw/CheckIPHeader@2 (isp-edge.click:16)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                // fw/acl (isp-edge.click:16)
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfff8) != 16w0x10)) {
+                                    hand_off(16w0xf, 12w0x4);
+                                } else {
+                                    hand_off(16w0x10, 12w0x5);
+                                }
+                            } else {
+                                hand_off(16w0x11, 12w0x6);
+                            }
                         }
                     }
                 } else {
-                    hand_off(32w0x16, 12w0xb);
+                    hand_off(16w0x16, 12w0xb);
                 }
-            }
-            if (meta.arm == 16w0x6) {
-                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                    // fw/acl (isp-edge.click:16)
-                    if (hdr.ipv4.isValid()) {
-                        test8.apply();
-                    } else {
-                        hand_off(32w0x10, 12w0x5);
-                    }
-                } else {
-                    hand_off(32w0x11, 12w0x6);
-                }
-            }
-            if (meta.arm == 16w0x7) {
-                // fw/acl (isp-edge.click:16)
-                if (hdr.ipv4.isValid()) {
-                    test7.apply();
-                } else {
-                    hand_off(32w0xe, 12w0x3);
-                }
-            }
-            if (meta.arm == 16w0x9) {
+            } else if (meta.arm == 16w0x9) {
                 // ARPResponder@7 (isp-edge.click:68)
                 if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
                     // ARPResponder@7 (isp-edge.click:68)
@@ -286,18 +242,27 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         if (hdr.arp.isValid()) {
                             rules11.apply();
                         } else {
-                            hand_off(32w0x13, 12w0x8);
+                            hand_off(16w0x13, 12w0x8);
                         }
                     } else {
-                        hand_off(32w0x13, 12w0x8);
+                        hand_off(16w0x13, 12w0x8);
                     }
                 } else {
-                    hand_off(32w0x13, 12w0x8);
+                    hand_off(16w0x13, 12w0x8);
+                }
+            }
+            if (meta.arm == 16w0x7) {
+                // fw/acl (isp-edge.click:16)
+                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfff8) != 16w0x10)) {
+                    hand_off(16w0xd, 12w0x2);
+                } else {
+                    hand_off(16w0xe, 12w0x3);
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

@@ -56,12 +56,14 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x34;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
             CORES: from_cores;
@@ -104,20 +106,20 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Packets and bytes of each exit, by its number
-    counter(52, CounterType.packets_and_bytes) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    counter(53, CounterType.packets_and_bytes) classes;
     bit<16> key2_1;
     bit<16> key12_1;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action discard(bit<32> number) {
-        classes.count(number);
+    action discard(bit<16> number) {
+        meta.class = number;
         mark_to_drop(standard_metadata);
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -126,8 +128,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.ethernet.ether_type = 16w0x88a8;
         standard_metadata.egress_spec = CORES;
     }
-    action leave(bit<32> number, bit<9> port, bit<48> ethernet_src, bit<8> arp_hlen, bit<8> arp_plen, bit<16> arp_op, bit<48> arp_sha, bit<32> arp_spa) {
-        classes.count(number);
+    action leave(bit<16> number, bit<9> port, bit<48> ethernet_src, bit<8> arp_hlen, bit<8> arp_plen, bit<16> arp_op, bit<48> arp_sha, bit<32> arp_spa) {
+        meta.class = number;
         truncate(32w0x2a);
         bit<48> old_arp_sha = hdr.arp.sha;
         bit<32> old_arp_spa = hdr.arp.spa;
@@ -149,6 +151,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
     action lost() {
         mark_to_drop(standard_metadata);
+    }
+    action count() {
+        classes.count((bit<32>)meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -174,7 +179,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x26);
+        default_action = discard(16w0x26);
         size = 2;
     }
 
@@ -188,7 +193,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x26);
+        default_action = discard(16w0x26);
         size = 2;
     }
 
@@ -201,7 +206,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             discard;
             leave;
         }
-        default_action = discard(32w0x22);
+        default_action = discard(16w0x22);
         size = 1;
     }
 
@@ -221,7 +226,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                     rules2.apply();
                 } else {
-                    hand_off(32w0x2e, 12w0x8);
+                    hand_off(16w0x2e, 12w0x8);
                 }
             } else {
                 // kind (isp-edge.click:66)
@@ -235,24 +240,24 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 key12_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                                 rules12.apply();
                             } else {
-                                discard(32w0x26);
+                                discard(16w0x26);
                             }
                         } else {
-                            hand_off(32w0x30, 12w0xa);
+                            hand_off(16w0x30, 12w0xa);
                         }
                     } else {
-                        hand_off(32w0x30, 12w0xa);
+                        hand_off(16w0x30, 12w0xa);
                     }
                 } else {
                     // kind (isp-edge.click:66)
                     if (standard_metadata.packet_length <= 32w0xd) {
-                        discard(32w0x26);
+                        discard(16w0x26);
                     } else {
                         // kind (isp-edge.click:66)
                         if (hdr.ethernet.ether_type == 16w0x800) {
-                            discard(32w0x25);
+                            discard(16w0x25);
                         } else {
-                            discard(32w0x26);
+                            discard(16w0x26);
                         }
                     }
                 }
@@ -270,28 +275,28 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if (standard_metadata.checksum_error == 1w0) {
                                     // fw/acl (isp-edge.click:16)
                                     if ((hdr.ipv4.len >= 16w0x1a && hdr.ipv4.len <= 16w0x5dc)) {
-                                        hand_off(32w0x2f, 12w0x9);
+                                        hand_off(16w0x2f, 12w0x9);
                                     } else {
                                         // fw/acl (isp-edge.click:16)
                                         if (hdr.ipv4.len >= 16w0x18) {
-                                            hand_off(32w0x31, 12w0xb);
+                                            hand_off(16w0x31, 12w0xb);
                                         } else {
-                                            hand_off(32w0x32, 12w0xc);
+                                            hand_off(16w0x32, 12w0xc);
                                         }
                                     }
                                 } else {
-                                    discard(32w0x1a);
+                                    discard(16w0x1a);
                                 }
                             } else {
-                                discard(32w0x1b);
+                                discard(16w0x1b);
                             }
                         } else {
-                            discard(32w0x1b);
+                            discard(16w0x1b);
                         }
                     } else {
                         // fw/CheckIPHeader@2 (isp-edge.click:16)
                         if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(32w0x10);
+                            discard(16w0x10);
                         } else {
                             // fw/CheckIPHeader@2 (isp-edge.click:16)
                             if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -301,33 +306,32 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                     if (hdr.ipv4.ihl == 4w0x5) {
                                         // fw/acl (isp-edge.click:16)
                                         if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
-                                            hand_off(32w0x2c, 12w0x6);
+                                            hand_off(16w0x2c, 12w0x6);
                                         } else {
-                                            hand_off(32w0x2d, 12w0x7);
+                                            hand_off(16w0x2d, 12w0x7);
                                         }
                                     } else {
-                                        hand_off(32w0x33, 12w0xd);
+                                        hand_off(16w0x33, 12w0xd);
                                     }
                                 } else {
-                                    discard(32w0x1b);
+                                    discard(16w0x1b);
                                 }
                             } else {
-                                discard(32w0x1b);
+                                discard(16w0x1b);
                             }
                         }
                     }
                 } else {
-                    discard(32w0x1c);
+                    discard(16w0x1c);
                 }
-            }
-            if (meta.arm == 16w0xd) {
+            } else if (meta.arm == 16w0xd) {
                 // fw/CheckIPHeader@2 (isp-edge.click:16)
                 if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(32w0x25);
+                    discard(16w0x25);
                 } else {
                     // fw/CheckIPHeader@2 (isp-edge.click:16)
                     if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(32w0x29, 12w0x3);
+                        hand_off(16w0x29, 12w0x3);
                     } else {
                         // fw/CheckIPHeader@2 (isp-edge.click:16)
                         if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -337,26 +341,25 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
                                     // fw/acl (isp-edge.click:16)
                                     if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
-                                        hand_off(32w0x27, 12w0x1);
+                                        hand_off(16w0x27, 12w0x1);
                                     } else {
-                                        hand_off(32w0x28, 12w0x2);
+                                        hand_off(16w0x28, 12w0x2);
                                     }
                                 } else {
-                                    hand_off(32w0x2a, 12w0x4);
+                                    hand_off(16w0x2a, 12w0x4);
                                 }
                             } else {
-                                hand_off(32w0x2b, 12w0x5);
+                                hand_off(16w0x2b, 12w0x5);
                             }
                         } else {
-                            hand_off(32w0x2b, 12w0x5);
+                            hand_off(16w0x2b, 12w0x5);
                         }
                     }
                 }
-            }
-            if (meta.arm == 16w0x1d) {
+            } else if (meta.arm == 16w0x1d) {
                 // ARPResponder@7 (isp-edge.click:68)
                 if (standard_metadata.packet_length <= 32w0x29) {
-                    discard(32w0x22);
+                    discard(16w0x22);
                 } else {
                     // ARPResponder@7 (isp-edge.click:68)
                     if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
@@ -366,19 +369,20 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                             if (hdr.arp.isValid()) {
                                 rules32.apply();
                             } else {
-                                discard(32w0x22);
+                                discard(16w0x22);
                             }
                         } else {
-                            discard(32w0x22);
+                            discard(16w0x22);
                         }
                     } else {
-                        discard(32w0x22);
+                        discard(16w0x22);
                     }
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

@@ -43,13 +43,15 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x30;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
             default: parse_ethernet;
@@ -80,14 +82,14 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    // Packets and bytes of each exit, by its number
-    Counter<bit<64>, bit<32>>(48, CounterType_t.PACKETS_AND_BYTES) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    Counter<bit<64>, bit<16>>(49, CounterType_t.PACKETS_AND_BYTES) classes;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -103,6 +105,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
     action lost() {
         ig_dprsr_md.drop_ctl = 3w1;
+    }
+    action count() {
+        classes.count(meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -127,7 +132,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x14, 12w0x9);
+        default_action = hand_off(16w0x14, 12w0x9);
         size = 1;
     }
 
@@ -140,58 +145,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0xf, 12w0x4);
+        default_action = hand_off(16w0xf, 12w0x4);
         size = 2;
-    }
-
-    // CheckIPHeader@7 (nested-nats.click:17)
-    table test7 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x8);
-        size = 1;
-    }
-
-    // home/rw (nested-nats.click:7)
-    table test5 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x6);
-        size = 1;
-    }
-
-    // home/rw (nested-nats.click:7)
-    table test9 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0xa);
-        size = 1;
-    }
-
-    // home/rw (nested-nats.click:7)
-    table test11 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0xc, 12w0x1);
-        size = 1;
     }
 
     // Classifier@14 (nested-nats.click:25)
@@ -203,82 +158,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(32w0x2f, 12w0x15);
-        size = 1;
-    }
-
-    // provider/rw (nested-nats.click:7)
-    table test26 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x1e);
-        size = 1;
-    }
-
-    // CheckIPHeader@16 (nested-nats.click:25)
-    table test28 {
-        key = {
-            hdr.ipv4.ihl: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x1d);
-        size = 1;
-    }
-
-    // provider/rw (nested-nats.click:7)
-    table test31 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x21);
-        size = 1;
-    }
-
-    // provider/rw (nested-nats.click:7)
-    table test30 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0x20);
-        size = 1;
-    }
-
-    // provider/rw (nested-nats.click:7)
-    table test34 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x29, 12w0xf);
-        size = 1;
-    }
-
-    // provider/rw (nested-nats.click:7)
-    table test35 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(32w0x24, 12w0xa);
+        default_action = hand_off(16w0x2f, 12w0x15);
         size = 1;
     }
 
@@ -301,68 +181,56 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                         if (hdr.ipv4.isValid()) {
                             rules3.apply();
                         } else {
-                            hand_off(32w0xf, 12w0x4);
+                            hand_off(16w0xf, 12w0x4);
                         }
                     } else {
                         // CheckIPHeader@7 (nested-nats.click:17)
-                        if (hdr.ipv4.isValid()) {
-                            test7.apply();
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                            hand_off(16w0x12, 12w0x7);
                         } else {
-                            go(16w0x8);
+                            // CheckIPHeader@7 (nested-nats.click:17)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                hand_off(16w0x10, 12w0x5);
+                            } else {
+                                hand_off(16w0x11, 12w0x6);
+                            }
                         }
                     }
                 } else {
-                    hand_off(32w0x13, 12w0x8);
+                    hand_off(16w0x13, 12w0x8);
                 }
             }
             if (meta.arm == 16w0x4) {
                 // home/rw (nested-nats.click:7)
                 if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
                     // home/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid()) {
-                        test5.apply();
+                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) != 16w0x14 && (hdr.ipv4.len & 16w0xfff8) != 16w0x18 && (hdr.ipv4.len & 16w0xfffc) != 16w0x20 && (hdr.ipv4.len & 16w0xfffe) != 16w0x24)) {
+                        // home/rw (nested-nats.click:7)
+                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                            hand_off(16w0xc, 12w0x1);
+                        } else {
+                            hand_off(16w0xd, 12w0x2);
+                        }
                     } else {
-                        go(16w0x6);
+                        // home/rw (nested-nats.click:7)
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                            hand_off(16w0xe, 12w0x3);
+                        } else {
+                            // home/rw (nested-nats.click:7)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                // home/rw (nested-nats.click:7)
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                    hand_off(16w0xe, 12w0x3);
+                                } else {
+                                    hand_off(16w0xc, 12w0x1);
+                                }
+                            } else {
+                                hand_off(16w0xd, 12w0x2);
+                            }
+                        }
                     }
                 } else {
-                    hand_off(32w0xe, 12w0x3);
-                }
-            }
-            if (meta.arm == 16w0x6) {
-                // home/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    hand_off(32w0xc, 12w0x1);
-                } else {
-                    hand_off(32w0xd, 12w0x2);
-                }
-            }
-            if (meta.arm == 16w0x8) {
-                // CheckIPHeader@7 (nested-nats.click:17)
-                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                    hand_off(32w0x10, 12w0x5);
-                } else {
-                    hand_off(32w0x11, 12w0x6);
-                }
-            }
-            if (meta.arm == 16w0x9) {
-                // home/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid()) {
-                    test9.apply();
-                } else {
-                    go(16w0xa);
-                }
-            }
-            if (meta.arm == 16w0xa) {
-                // home/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // home/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid()) {
-                        test11.apply();
-                    } else {
-                        hand_off(32w0xc, 12w0x1);
-                    }
-                } else {
-                    hand_off(32w0xd, 12w0x2);
+                    hand_off(16w0xe, 12w0x3);
                 }
             }
         } else if (ig_intr_md.ingress_port == 9w0x4) {
@@ -378,87 +246,73 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                             // provider/rw (nested-nats.click:7)
                             if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
                                 // provider/rw (nested-nats.click:7)
-                                if (hdr.ipv4.isValid()) {
-                                    test26.apply();
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffe) == 16w0xfff2 || (hdr.ipv4.len & 16w0xfffc) == 16w0xfff4 || (hdr.ipv4.len & 16w0xfff8) == 16w0xfff8)) {
+                                    // provider/rw (nested-nats.click:7)
+                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                        hand_off(16w0x27, 12w0xd);
+                                    } else {
+                                        hand_off(16w0x28, 12w0xe);
+                                    }
                                 } else {
-                                    go(16w0x1e);
+                                    // provider/rw (nested-nats.click:7)
+                                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                                        hand_off(16w0x2b, 12w0x11);
+                                    } else {
+                                        // provider/rw (nested-nats.click:7)
+                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                            // provider/rw (nested-nats.click:7)
+                                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                                hand_off(16w0x2b, 12w0x11);
+                                            } else {
+                                                hand_off(16w0x29, 12w0xf);
+                                            }
+                                        } else {
+                                            hand_off(16w0x2a, 12w0x10);
+                                        }
+                                    }
                                 }
                             } else {
-                                hand_off(32w0x2b, 12w0x11);
+                                hand_off(16w0x2b, 12w0x11);
                             }
                         } else {
-                            hand_off(32w0x2b, 12w0x11);
+                            hand_off(16w0x2b, 12w0x11);
                         }
                     } else {
                         // CheckIPHeader@16 (nested-nats.click:25)
-                        if (hdr.ipv4.isValid()) {
-                            test28.apply();
+                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
+                            hand_off(16w0x2d, 12w0x13);
                         } else {
-                            go(16w0x1d);
+                            // CheckIPHeader@16 (nested-nats.click:25)
+                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                // provider/rw (nested-nats.click:7)
+                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
+                                    hand_off(16w0x26, 12w0xc);
+                                } else {
+                                    // provider/rw (nested-nats.click:7)
+                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
+                                        // provider/rw (nested-nats.click:7)
+                                        if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
+                                            hand_off(16w0x26, 12w0xc);
+                                        } else {
+                                            hand_off(16w0x24, 12w0xa);
+                                        }
+                                    } else {
+                                        hand_off(16w0x25, 12w0xb);
+                                    }
+                                }
+                            } else {
+                                hand_off(16w0x2c, 12w0x12);
+                            }
                         }
                     }
                 } else {
-                    hand_off(32w0x2e, 12w0x14);
-                }
-            }
-            if (meta.arm == 16w0x1b) {
-                // provider/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    hand_off(32w0x27, 12w0xd);
-                } else {
-                    hand_off(32w0x28, 12w0xe);
-                }
-            }
-            if (meta.arm == 16w0x1d) {
-                // CheckIPHeader@16 (nested-nats.click:25)
-                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                    // provider/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid()) {
-                        test31.apply();
-                    } else {
-                        go(16w0x21);
-                    }
-                } else {
-                    hand_off(32w0x2c, 12w0x12);
-                }
-            }
-            if (meta.arm == 16w0x1e) {
-                // provider/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid()) {
-                    test30.apply();
-                } else {
-                    go(16w0x20);
-                }
-            }
-            if (meta.arm == 16w0x20) {
-                // provider/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // provider/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid()) {
-                        test34.apply();
-                    } else {
-                        hand_off(32w0x29, 12w0xf);
-                    }
-                } else {
-                    hand_off(32w0x2a, 12w0x10);
-                }
-            }
-            if (meta.arm == 16w0x21) {
-                // provider/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                    // provider/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid()) {
-                        test35.apply();
-                    } else {
-                        hand_off(32w0x24, 12w0xa);
-                    }
-                } else {
-                    hand_off(32w0x25, 12w0xb);
+                    hand_off(16w0x2e, 12w0x14);
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

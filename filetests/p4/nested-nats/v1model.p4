@@ -43,12 +43,14 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x5d;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
             CORES: from_cores;
@@ -86,18 +88,18 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Packets and bytes of each exit, by its number
-    counter(93, CounterType.packets_and_bytes) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    counter(94, CounterType.packets_and_bytes) classes;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action discard(bit<32> number) {
-        classes.count(number);
+    action discard(bit<16> number) {
+        meta.class = number;
         mark_to_drop(standard_metadata);
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -113,6 +115,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
     action lost() {
         mark_to_drop(standard_metadata);
+    }
+    action count() {
+        classes.count((bit<32>)meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -137,7 +142,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x20);
+        default_action = discard(16w0x20);
         size = 1;
     }
 
@@ -150,7 +155,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x20);
+        default_action = discard(16w0x20);
         size = 1;
     }
 
@@ -163,7 +168,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x1c);
+        default_action = discard(16w0x1c);
         size = 2;
     }
 
@@ -176,7 +181,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x4e);
+        default_action = discard(16w0x4e);
         size = 1;
     }
 
@@ -189,7 +194,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x4e);
+        default_action = discard(16w0x4e);
         size = 1;
     }
 
@@ -211,7 +216,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // Classifier@5 (nested-nats.click:17)
                     rules12.apply();
                 } else {
-                    discard(32w0x20);
+                    discard(16w0x20);
                 }
             }
             if (meta.arm == 16w0x2) {
@@ -228,18 +233,18 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                     // IPClassifier@8 (nested-nats.click:18)
                                     rules7.apply();
                                 } else {
-                                    discard(32w0x1d);
+                                    discard(16w0x1d);
                                 }
                             } else {
-                                discard(32w0x1e);
+                                discard(16w0x1e);
                             }
                         } else {
-                            discard(32w0x1e);
+                            discard(16w0x1e);
                         }
                     } else {
                         // CheckIPHeader@7 (nested-nats.click:17)
                         if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(32w0x11);
+                            discard(16w0x11);
                         } else {
                             // CheckIPHeader@7 (nested-nats.click:17)
                             if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -247,20 +252,47 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                                     // CheckIPHeader@7 (nested-nats.click:17)
                                     if (hdr.ipv4.ihl == 4w0x5) {
-                                        hand_off(32w0x25, 12w0x5);
+                                        hand_off(16w0x25, 12w0x5);
                                     } else {
-                                        hand_off(32w0x28, 12w0x8);
+                                        hand_off(16w0x28, 12w0x8);
                                     }
                                 } else {
-                                    discard(32w0x1e);
+                                    discard(16w0x1e);
                                 }
                             } else {
-                                discard(32w0x1e);
+                                discard(16w0x1e);
                             }
                         }
                     }
                 } else {
-                    discard(32w0x1f);
+                    discard(16w0x1f);
+                }
+            } else if (meta.arm == 16w0xd) {
+                // CheckIPHeader@7 (nested-nats.click:17)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(16w0xe);
+                } else {
+                    // CheckIPHeader@7 (nested-nats.click:17)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(16w0x22, 12w0x2);
+                    } else {
+                        // CheckIPHeader@7 (nested-nats.click:17)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // CheckIPHeader@7 (nested-nats.click:17)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // CheckIPHeader@7 (nested-nats.click:17)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    hand_off(16w0x21, 12w0x1);
+                                } else {
+                                    hand_off(16w0x23, 12w0x3);
+                                }
+                            } else {
+                                hand_off(16w0x24, 12w0x4);
+                            }
+                        } else {
+                            hand_off(16w0x24, 12w0x4);
+                        }
+                    }
                 }
             }
             if (meta.arm == 16w0x8) {
@@ -270,58 +302,30 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     if (!((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25))) {
                         // home/rw (nested-nats.click:7)
                         if (hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(32w0x26, 12w0x6);
+                            hand_off(16w0x26, 12w0x6);
                         } else {
-                            hand_off(32w0x27, 12w0x7);
+                            hand_off(16w0x27, 12w0x7);
                         }
                     } else {
                         // home/rw (nested-nats.click:7)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                            discard(32w0x1b);
+                            discard(16w0x1b);
                         } else {
                             // home/rw (nested-nats.click:7)
                             if (hdr.ipv4.protocol == 8w0x6) {
                                 // home/rw (nested-nats.click:7)
                                 if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                    discard(32w0x1b);
+                                    discard(16w0x1b);
                                 } else {
-                                    hand_off(32w0x26, 12w0x6);
+                                    hand_off(16w0x26, 12w0x6);
                                 }
                             } else {
-                                hand_off(32w0x27, 12w0x7);
+                                hand_off(16w0x27, 12w0x7);
                             }
                         }
                     }
                 } else {
-                    discard(32w0x1b);
-                }
-            }
-            if (meta.arm == 16w0xd) {
-                // CheckIPHeader@7 (nested-nats.click:17)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(32w0xe);
-                } else {
-                    // CheckIPHeader@7 (nested-nats.click:17)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(32w0x22, 12w0x2);
-                    } else {
-                        // CheckIPHeader@7 (nested-nats.click:17)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // CheckIPHeader@7 (nested-nats.click:17)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // CheckIPHeader@7 (nested-nats.click:17)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    hand_off(32w0x21, 12w0x1);
-                                } else {
-                                    hand_off(32w0x23, 12w0x3);
-                                }
-                            } else {
-                                hand_off(32w0x24, 12w0x4);
-                            }
-                        } else {
-                            hand_off(32w0x24, 12w0x4);
-                        }
-                    }
+                    discard(16w0x1b);
                 }
             }
         } else if (standard_metadata.ingress_port == 9w0x4) {
@@ -335,7 +339,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // Classifier@14 (nested-nats.click:25)
                     rules53.apply();
                 } else {
-                    discard(32w0x4e);
+                    discard(16w0x4e);
                 }
             }
             if (meta.arm == 16w0x2b) {
@@ -357,47 +361,47 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                             if (hdr.ipv4.len >= 16w0xfff2) {
                                                 // provider/rw (nested-nats.click:7)
                                                 if (hdr.ipv4.protocol == 8w0x6) {
-                                                    hand_off(32w0x58, 12w0x12);
+                                                    hand_off(16w0x58, 12w0x12);
                                                 } else {
-                                                    hand_off(32w0x59, 12w0x13);
+                                                    hand_off(16w0x59, 12w0x13);
                                                 }
                                             } else {
                                                 // provider/rw (nested-nats.click:7)
                                                 if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                                    discard(32w0x4a);
+                                                    discard(16w0x4a);
                                                 } else {
                                                     // provider/rw (nested-nats.click:7)
                                                     if (hdr.ipv4.protocol == 8w0x6) {
                                                         // provider/rw (nested-nats.click:7)
                                                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                            discard(32w0x4a);
+                                                            discard(16w0x4a);
                                                         } else {
-                                                            hand_off(32w0x5a, 12w0x14);
+                                                            hand_off(16w0x5a, 12w0x14);
                                                         }
                                                     } else {
-                                                        hand_off(32w0x5b, 12w0x15);
+                                                        hand_off(16w0x5b, 12w0x15);
                                                     }
                                                 }
                                             }
                                         } else {
-                                            discard(32w0x4a);
+                                            discard(16w0x4a);
                                         }
                                     } else {
-                                        discard(32w0x4a);
+                                        discard(16w0x4a);
                                     }
                                 } else {
-                                    discard(32w0x4b);
+                                    discard(16w0x4b);
                                 }
                             } else {
-                                discard(32w0x4c);
+                                discard(16w0x4c);
                             }
                         } else {
-                            discard(32w0x4c);
+                            discard(16w0x4c);
                         }
                     } else {
                         // CheckIPHeader@16 (nested-nats.click:25)
                         if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(32w0x3a);
+                            discard(16w0x3a);
                         } else {
                             // CheckIPHeader@16 (nested-nats.click:25)
                             if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -407,43 +411,42 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                     if (hdr.ipv4.ihl == 4w0x5) {
                                         // provider/rw (nested-nats.click:7)
                                         if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                            hand_off(32w0x54, 12w0xe);
+                                            hand_off(16w0x54, 12w0xe);
                                         } else {
                                             // provider/rw (nested-nats.click:7)
                                             if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
                                                 // provider/rw (nested-nats.click:7)
                                                 if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                    hand_off(32w0x54, 12w0xe);
+                                                    hand_off(16w0x54, 12w0xe);
                                                 } else {
-                                                    hand_off(32w0x52, 12w0xc);
+                                                    hand_off(16w0x52, 12w0xc);
                                                 }
                                             } else {
-                                                hand_off(32w0x53, 12w0xd);
+                                                hand_off(16w0x53, 12w0xd);
                                             }
                                         }
                                     } else {
-                                        hand_off(32w0x5c, 12w0x16);
+                                        hand_off(16w0x5c, 12w0x16);
                                     }
                                 } else {
-                                    discard(32w0x4c);
+                                    discard(16w0x4c);
                                 }
                             } else {
-                                discard(32w0x4c);
+                                discard(16w0x4c);
                             }
                         }
                     }
                 } else {
-                    discard(32w0x4d);
+                    discard(16w0x4d);
                 }
-            }
-            if (meta.arm == 16w0x36) {
+            } else if (meta.arm == 16w0x36) {
                 // CheckIPHeader@16 (nested-nats.click:25)
                 if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(32w0x37);
+                    discard(16w0x37);
                 } else {
                     // CheckIPHeader@16 (nested-nats.click:25)
                     if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(32w0x55, 12w0xf);
+                        hand_off(16w0x55, 12w0xf);
                     } else {
                         // CheckIPHeader@16 (nested-nats.click:25)
                         if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -453,28 +456,28 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
                                     // provider/rw (nested-nats.click:7)
                                     if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                        hand_off(32w0x51, 12w0xb);
+                                        hand_off(16w0x51, 12w0xb);
                                     } else {
                                         // provider/rw (nested-nats.click:7)
                                         if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
                                             // provider/rw (nested-nats.click:7)
                                             if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                hand_off(32w0x51, 12w0xb);
+                                                hand_off(16w0x51, 12w0xb);
                                             } else {
-                                                hand_off(32w0x4f, 12w0x9);
+                                                hand_off(16w0x4f, 12w0x9);
                                             }
                                         } else {
-                                            hand_off(32w0x50, 12w0xa);
+                                            hand_off(16w0x50, 12w0xa);
                                         }
                                     }
                                 } else {
-                                    hand_off(32w0x56, 12w0x10);
+                                    hand_off(16w0x56, 12w0x10);
                                 }
                             } else {
-                                hand_off(32w0x57, 12w0x11);
+                                hand_off(16w0x57, 12w0x11);
                             }
                         } else {
-                            hand_off(32w0x57, 12w0x11);
+                            hand_off(16w0x57, 12w0x11);
                         }
                     }
                 }
@@ -482,6 +485,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         } else {
             lost();
         }
+        count();
     }
 }
 

@@ -43,12 +43,14 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x27;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
             CORES: from_cores;
@@ -86,18 +88,18 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Packets and bytes of each exit, by its number
-    counter(39, CounterType.packets_and_bytes) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    counter(40, CounterType.packets_and_bytes) classes;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action discard(bit<32> number) {
-        classes.count(number);
+    action discard(bit<16> number) {
+        meta.class = number;
         mark_to_drop(standard_metadata);
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -113,6 +115,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
     action lost() {
         mark_to_drop(standard_metadata);
+    }
+    action count() {
+        classes.count((bit<32>)meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -137,7 +142,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x1e);
+        default_action = discard(16w0x1e);
         size = 1;
     }
 
@@ -150,7 +155,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x1e);
+        default_action = discard(16w0x1e);
         size = 1;
     }
 
@@ -163,7 +168,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0x1a);
+        default_action = discard(16w0x1a);
         size = 2;
     }
 
@@ -185,7 +190,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // Classifier@5 (snf-motivating.click:40)
                     rules12.apply();
                 } else {
-                    discard(32w0x1e);
+                    discard(16w0x1e);
                 }
             }
             if (meta.arm == 16w0x2) {
@@ -202,18 +207,18 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                     // nat/kind (snf-motivating.click:15)
                                     rules7.apply();
                                 } else {
-                                    discard(32w0x1b);
+                                    discard(16w0x1b);
                                 }
                             } else {
-                                discard(32w0x1c);
+                                discard(16w0x1c);
                             }
                         } else {
-                            discard(32w0x1c);
+                            discard(16w0x1c);
                         }
                     } else {
                         // nat/Enter@1/check (snf-motivating.click:8)
                         if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(32w0x11);
+                            discard(16w0x11);
                         } else {
                             // nat/Enter@1/check (snf-motivating.click:8)
                             if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -221,53 +226,29 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                                     // nat/Enter@1/check (snf-motivating.click:8)
                                     if (hdr.ipv4.ihl == 4w0x5) {
-                                        hand_off(32w0x23, 12w0x5);
+                                        hand_off(16w0x23, 12w0x5);
                                     } else {
-                                        hand_off(32w0x26, 12w0x8);
+                                        hand_off(16w0x26, 12w0x8);
                                     }
                                 } else {
-                                    discard(32w0x1c);
+                                    discard(16w0x1c);
                                 }
                             } else {
-                                discard(32w0x1c);
+                                discard(16w0x1c);
                             }
                         }
                     }
                 } else {
-                    discard(32w0x1d);
+                    discard(16w0x1d);
                 }
-            }
-            if (meta.arm == 16w0x8) {
-                // nat/rw (snf-motivating.click:16)
-                if (hdr.ipv4.frag == 13w0x0) {
-                    // nat/rw (snf-motivating.click:16)
-                    if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                        discard(32w0x19);
-                    } else {
-                        // nat/rw (snf-motivating.click:16)
-                        if (hdr.ipv4.protocol == 8w0x6) {
-                            // nat/rw (snf-motivating.click:16)
-                            if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                discard(32w0x19);
-                            } else {
-                                hand_off(32w0x25, 12w0x7);
-                            }
-                        } else {
-                            hand_off(32w0x24, 12w0x6);
-                        }
-                    }
-                } else {
-                    discard(32w0x19);
-                }
-            }
-            if (meta.arm == 16w0xd) {
+            } else if (meta.arm == 16w0xd) {
                 // nat/Enter@1/check (snf-motivating.click:8)
                 if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(32w0xe);
+                    discard(16w0xe);
                 } else {
                     // nat/Enter@1/check (snf-motivating.click:8)
                     if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(32w0x20, 12w0x2);
+                        hand_off(16w0x20, 12w0x2);
                     } else {
                         // nat/Enter@1/check (snf-motivating.click:8)
                         if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -275,22 +256,46 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                             if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                                 // nat/Enter@1/check (snf-motivating.click:8)
                                 if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    hand_off(32w0x1f, 12w0x1);
+                                    hand_off(16w0x1f, 12w0x1);
                                 } else {
-                                    hand_off(32w0x21, 12w0x3);
+                                    hand_off(16w0x21, 12w0x3);
                                 }
                             } else {
-                                hand_off(32w0x22, 12w0x4);
+                                hand_off(16w0x22, 12w0x4);
                             }
                         } else {
-                            hand_off(32w0x22, 12w0x4);
+                            hand_off(16w0x22, 12w0x4);
                         }
                     }
+                }
+            }
+            if (meta.arm == 16w0x8) {
+                // nat/rw (snf-motivating.click:16)
+                if (hdr.ipv4.frag == 13w0x0) {
+                    // nat/rw (snf-motivating.click:16)
+                    if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
+                        discard(16w0x19);
+                    } else {
+                        // nat/rw (snf-motivating.click:16)
+                        if (hdr.ipv4.protocol == 8w0x6) {
+                            // nat/rw (snf-motivating.click:16)
+                            if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
+                                discard(16w0x19);
+                            } else {
+                                hand_off(16w0x25, 12w0x7);
+                            }
+                        } else {
+                            hand_off(16w0x24, 12w0x6);
+                        }
+                    }
+                } else {
+                    discard(16w0x19);
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

@@ -49,12 +49,14 @@ struct headers_t {
 
 struct metadata_t {
     bit<16> arm;
+    bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
-        meta.arm = 16w0;
+        meta.arm = 16w0x0;
+        meta.class = 16w0x116;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
             CORES: from_cores;
@@ -99,18 +101,18 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    // Packets and bytes of each exit, by its number
-    counter(278, CounterType.packets_and_bytes) classes;
+    // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
+    counter(279, CounterType.packets_and_bytes) classes;
 
     action go(bit<16> arm) {
         meta.arm = arm;
     }
-    action discard(bit<32> number) {
-        classes.count(number);
+    action discard(bit<16> number) {
+        meta.class = number;
         mark_to_drop(standard_metadata);
     }
-    action hand_off(bit<32> number, bit<12> place) {
-        classes.count(number);
+    action hand_off(bit<16> number, bit<12> place) {
+        meta.class = number;
         hdr.tag.setValid();
         hdr.tag.pcp = 3w0;
         hdr.tag.dei = 1w0;
@@ -119,8 +121,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.ethernet.ether_type = 16w0x88a8;
         standard_metadata.egress_spec = CORES;
     }
-    action leave(bit<32> number, bit<9> port, bit<48> ethernet_dst, bit<48> ethernet_src, bit<16> ethernet_ether_type) {
-        classes.count(number);
+    action leave(bit<16> number, bit<9> port, bit<48> ethernet_dst, bit<48> ethernet_src, bit<16> ethernet_ether_type) {
+        meta.class = number;
         truncate((((bit<32>)hdr.ipv4.len) + 32w0xe));
         bit<32> sum0 = (bit<32>)(~hdr.ipv4.checksum) + 32w0xf5ff;
         sum0 = (sum0 & 32w0xffff) + (sum0 >> 16);
@@ -139,6 +141,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
     action lost() {
         mark_to_drop(standard_metadata);
+    }
+    action count() {
+        classes.count((bit<32>)meta.class);
     }
 
     // Frames from the cores leave by the port that their tag names
@@ -163,7 +168,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xf8);
+        default_action = discard(16w0xf8);
         size = 1;
     }
 
@@ -176,7 +181,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xf8);
+        default_action = discard(16w0xf8);
         size = 1;
     }
 
@@ -189,7 +194,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xf4);
+        default_action = discard(16w0xf4);
         size = 4;
     }
 
@@ -202,7 +207,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xed);
+        default_action = discard(16w0xed);
         size = 4;
     }
 
@@ -215,7 +220,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xed);
+        default_action = discard(16w0xed);
         size = 4;
     }
 
@@ -228,7 +233,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xed);
+        default_action = discard(16w0xed);
         size = 4;
     }
 
@@ -241,7 +246,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xea);
+        default_action = discard(16w0xea);
         size = 4;
     }
 
@@ -254,7 +259,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe7);
+        default_action = discard(16w0xe7);
         size = 4;
     }
 
@@ -267,7 +272,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe4);
+        default_action = discard(16w0xe4);
         size = 4;
     }
 
@@ -280,7 +285,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe1);
+        default_action = discard(16w0xe1);
         size = 4;
     }
 
@@ -293,7 +298,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xde);
+        default_action = discard(16w0xde);
         size = 4;
     }
 
@@ -306,7 +311,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xdb);
+        default_action = discard(16w0xdb);
         size = 4;
     }
 
@@ -319,7 +324,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd8);
+        default_action = discard(16w0xd8);
         size = 4;
     }
 
@@ -332,7 +337,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd5);
+        default_action = discard(16w0xd5);
         size = 4;
     }
 
@@ -345,7 +350,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xea);
+        default_action = discard(16w0xea);
         size = 4;
     }
 
@@ -358,7 +363,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe7);
+        default_action = discard(16w0xe7);
         size = 4;
     }
 
@@ -371,7 +376,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe4);
+        default_action = discard(16w0xe4);
         size = 4;
     }
 
@@ -384,7 +389,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe1);
+        default_action = discard(16w0xe1);
         size = 4;
     }
 
@@ -397,7 +402,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xde);
+        default_action = discard(16w0xde);
         size = 4;
     }
 
@@ -410,7 +415,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xdb);
+        default_action = discard(16w0xdb);
         size = 4;
     }
 
@@ -423,7 +428,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd8);
+        default_action = discard(16w0xd8);
         size = 4;
     }
 
@@ -436,7 +441,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd5);
+        default_action = discard(16w0xd5);
         size = 4;
     }
 
@@ -449,7 +454,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xea);
+        default_action = discard(16w0xea);
         size = 4;
     }
 
@@ -462,7 +467,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe7);
+        default_action = discard(16w0xe7);
         size = 4;
     }
 
@@ -475,7 +480,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe4);
+        default_action = discard(16w0xe4);
         size = 4;
     }
 
@@ -488,7 +493,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xe1);
+        default_action = discard(16w0xe1);
         size = 4;
     }
 
@@ -501,7 +506,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xde);
+        default_action = discard(16w0xde);
         size = 4;
     }
 
@@ -514,7 +519,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xdb);
+        default_action = discard(16w0xdb);
         size = 4;
     }
 
@@ -527,7 +532,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd8);
+        default_action = discard(16w0xd8);
         size = 4;
     }
 
@@ -540,7 +545,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             discard;
         }
-        default_action = discard(32w0xd5);
+        default_action = discard(16w0xd5);
         size = 4;
     }
 
@@ -562,7 +567,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // Classifier@2 (ten-routers.click:20)
                     rules51.apply();
                 } else {
-                    discard(32w0xf8);
+                    discard(16w0xf8);
                 }
             }
             if (meta.arm == 16w0x2) {
@@ -579,18 +584,18 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                     // r1/routes (ten-routers.click:8)
                                     routes7.apply();
                                 } else {
-                                    discard(32w0xf5);
+                                    discard(16w0xf5);
                                 }
                             } else {
-                                discard(32w0xf6);
+                                discard(16w0xf6);
                             }
                         } else {
-                            discard(32w0xf6);
+                            discard(16w0xf6);
                         }
                     } else {
                         // r1/CheckIPHeader@2 (ten-routers.click:7)
                         if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(32w0x38);
+                            discard(16w0x38);
                         } else {
                             // r1/CheckIPHeader@2 (ten-routers.click:7)
                             if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
@@ -598,26 +603,53 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                                 if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                                     // r1/CheckIPHeader@2 (ten-routers.click:7)
                                     if (hdr.ipv4.ihl == 4w0x5) {
-                                        hand_off(32w0xfd, 12w0x5);
+                                        hand_off(16w0xfd, 12w0x5);
                                     } else {
-                                        hand_off(32w0x115, 12w0x1d);
+                                        hand_off(16w0x115, 12w0x1d);
                                     }
                                 } else {
-                                    discard(32w0xf6);
+                                    discard(16w0xf6);
                                 }
                             } else {
-                                discard(32w0xf6);
+                                discard(16w0xf6);
                             }
                         }
                     }
                 } else {
-                    discard(32w0xf7);
+                    discard(16w0xf7);
+                }
+            } else if (meta.arm == 16w0x34) {
+                // r1/CheckIPHeader@2 (ten-routers.click:7)
+                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
+                    discard(16w0x35);
+                } else {
+                    // r1/CheckIPHeader@2 (ten-routers.click:7)
+                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
+                        hand_off(16w0xfa, 12w0x2);
+                    } else {
+                        // r1/CheckIPHeader@2 (ten-routers.click:7)
+                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                            // r1/CheckIPHeader@2 (ten-routers.click:7)
+                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                                // r1/CheckIPHeader@2 (ten-routers.click:7)
+                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
+                                    hand_off(16w0xf9, 12w0x1);
+                                } else {
+                                    hand_off(16w0xfb, 12w0x3);
+                                }
+                            } else {
+                                hand_off(16w0xfc, 12w0x4);
+                            }
+                        } else {
+                            hand_off(16w0xfc, 12w0x4);
+                        }
+                    }
                 }
             }
             if (meta.arm == 16w0x9) {
                 // r1/DropBroadcasts@5 (ten-routers.click:9)
                 if (hdr.ethernet.dst[40:40] == 1w0x1) {
-                    discard(32w0xf1);
+                    discard(16w0xf1);
                 } else {
                     // r1/ttl (ten-routers.click:9)
                     if (hdr.ipv4.ttl == 8w0xa) {
@@ -641,18 +673,18 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                             if (hdr.ipv4.protocol == 8w0x1) {
                                 // r1/ICMPError@18 (ten-routers.click:15)
                                 if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                                    discard(32w0xb5);
+                                    discard(16w0xb5);
                                 } else {
                                     // r1/ICMPError@18 (ten-routers.click:15)
                                     if (standard_metadata.packet_length >= 32w0x26) {
                                         // r1/ICMPError@18 (ten-routers.click:15)
                                         if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                            discard(32w0xb5);
+                                            discard(16w0xb5);
                                         } else {
                                             meta.arm = 16w0x44;
                                         }
                                     } else {
-                                        hand_off(32w0xfe, 12w0x6);
+                                        hand_off(16w0xfe, 12w0x6);
                                     }
                                 }
                             } else {
@@ -673,140 +705,45 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             if (meta.arm == 16w0xe) {
                 // r3/routes (ten-routers.click:8)
                 routes14.apply();
-            }
-            if (meta.arm == 16w0x10) {
-                // r4/routes (ten-routers.click:8)
-                routes16.apply();
-            }
-            if (meta.arm == 16w0x12) {
-                // r5/routes (ten-routers.click:8)
-                routes18.apply();
-            }
-            if (meta.arm == 16w0x14) {
-                // r6/routes (ten-routers.click:8)
-                routes20.apply();
-            }
-            if (meta.arm == 16w0x16) {
-                // r7/routes (ten-routers.click:8)
-                routes22.apply();
-            }
-            if (meta.arm == 16w0x18) {
-                // r8/routes (ten-routers.click:8)
-                routes24.apply();
-            }
-            if (meta.arm == 16w0x1a) {
-                // r9/routes (ten-routers.click:8)
-                routes26.apply();
-            }
-            if (meta.arm == 16w0x1c) {
-                // r10/routes (ten-routers.click:8)
-                routes28.apply();
-            }
-            if (meta.arm == 16w0x1e) {
-                // r10/ICMPError@18 (ten-routers.click:15)
-                if (hdr.ipv4.protocol == 8w0x1) {
-                    meta.arm = 16w0xa6;
-                } else {
-                    meta.arm = 16w0xa8;
-                }
-            }
-            if (meta.arm == 16w0x22) {
+            } else if (meta.arm == 16w0x22) {
                 // r3/routes (ten-routers.click:8)
                 routes34.apply();
-            }
-            if (meta.arm == 16w0x24) {
-                // r4/routes (ten-routers.click:8)
-                routes36.apply();
-            }
-            if (meta.arm == 16w0x26) {
-                // r5/routes (ten-routers.click:8)
-                routes38.apply();
-            }
-            if (meta.arm == 16w0x28) {
-                // r6/routes (ten-routers.click:8)
-                routes40.apply();
-            }
-            if (meta.arm == 16w0x2a) {
-                // r7/routes (ten-routers.click:8)
-                routes42.apply();
-            }
-            if (meta.arm == 16w0x2c) {
-                // r8/routes (ten-routers.click:8)
-                routes44.apply();
-            }
-            if (meta.arm == 16w0x2e) {
-                // r9/routes (ten-routers.click:8)
-                routes46.apply();
-            }
-            if (meta.arm == 16w0x30) {
-                // r10/routes (ten-routers.click:8)
-                routes48.apply();
-            }
-            if (meta.arm == 16w0x34) {
-                // r1/CheckIPHeader@2 (ten-routers.click:7)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(32w0x35);
-                } else {
-                    // r1/CheckIPHeader@2 (ten-routers.click:7)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(32w0xfa, 12w0x2);
-                    } else {
-                        // r1/CheckIPHeader@2 (ten-routers.click:7)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // r1/CheckIPHeader@2 (ten-routers.click:7)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // r1/CheckIPHeader@2 (ten-routers.click:7)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    hand_off(32w0xf9, 12w0x1);
-                                } else {
-                                    hand_off(32w0xfb, 12w0x3);
-                                }
-                            } else {
-                                hand_off(32w0xfc, 12w0x4);
-                            }
-                        } else {
-                            hand_off(32w0xfc, 12w0x4);
-                        }
-                    }
-                }
-            }
-            if (meta.arm == 16w0x44) {
+            } else if (meta.arm == 16w0x44) {
                 // r1/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r1/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r1/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0xff, 12w0x7);
+                            hand_off(16w0xff, 12w0x7);
                         } else {
-                            discard(32w0xb6);
+                            discard(16w0xb6);
                         }
                     } else {
-                        discard(32w0x47);
+                        discard(16w0x47);
                     }
                 } else {
-                    discard(32w0xb7);
+                    discard(16w0xb7);
                 }
-            }
-            if (meta.arm == 16w0x4b) {
+            } else if (meta.arm == 16w0x4b) {
                 // r2/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x1 && hdr.ipv4.ttl <= 8w0x2)) {
                     // r2/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r2/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xb8);
+                            discard(16w0xb8);
                         } else {
                             // r2/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r2/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xb8);
+                                    discard(16w0xb8);
                                 } else {
                                     meta.arm = 16w0x50;
                                 }
                             } else {
-                                hand_off(32w0x100, 12w0x8);
+                                hand_off(16w0x100, 12w0x8);
                             }
                         }
                     } else {
@@ -816,44 +753,71 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // r3/routes (ten-routers.click:8)
                     routes84.apply();
                 }
+            } else if (meta.arm == 16w0xad) {
+                // r1/fragment (ten-routers.click:10)
+                if (hdr.ipv4.flags[1:1] == 1w0x1) {
+                    // r1/ICMPError@19 (ten-routers.click:16)
+                    if (hdr.ipv4.protocol == 8w0x1) {
+                        // r1/ICMPError@19 (ten-routers.click:16)
+                        if (standard_metadata.packet_length >= 32w0x26) {
+                            // r1/ICMPError@19 (ten-routers.click:16)
+                            if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
+                                discard(16w0xee);
+                            } else {
+                                meta.arm = 16w0xb1;
+                            }
+                        } else {
+                            hand_off(16w0x112, 12w0x1a);
+                        }
+                    } else {
+                        meta.arm = 16w0xb1;
+                    }
+                } else {
+                    hand_off(16w0x114, 12w0x1c);
+                }
             }
-            if (meta.arm == 16w0x50) {
+            if (meta.arm == 16w0x10) {
+                // r4/routes (ten-routers.click:8)
+                routes16.apply();
+            } else if (meta.arm == 16w0x24) {
+                // r4/routes (ten-routers.click:8)
+                routes36.apply();
+            } else if (meta.arm == 16w0x50) {
                 // r2/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r2/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r2/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x101, 12w0x9);
+                            hand_off(16w0x101, 12w0x9);
                         } else {
-                            discard(32w0xb9);
+                            discard(16w0xb9);
                         }
                     } else {
-                        discard(32w0x53);
+                        discard(16w0x53);
                     }
                 } else {
-                    discard(32w0xba);
+                    discard(16w0xba);
                 }
-            }
-            if (meta.arm == 16w0x56) {
+            } else if (meta.arm == 16w0x56) {
                 // r3/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x2 && hdr.ipv4.ttl <= 8w0x3)) {
                     // r3/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r3/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xbb);
+                            discard(16w0xbb);
                         } else {
                             // r3/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r3/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xbb);
+                                    discard(16w0xbb);
                                 } else {
                                     meta.arm = 16w0x5b;
                                 }
                             } else {
-                                hand_off(32w0x102, 12w0xa);
+                                hand_off(16w0x102, 12w0xa);
                             }
                         }
                     } else {
@@ -863,44 +827,66 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     // r4/routes (ten-routers.click:8)
                     routes95.apply();
                 }
+            } else if (meta.arm == 16w0xb1) {
+                // r1/ICMPError@19 (ten-routers.click:16)
+                if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
+                    // r1/ICMPError@19 (ten-routers.click:16)
+                    if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
+                        // r1/ICMPError@19 (ten-routers.click:16)
+                        if (hdr.ipv4.frag == 13w0x0) {
+                            hand_off(16w0x113, 12w0x1b);
+                        } else {
+                            discard(16w0xef);
+                        }
+                    } else {
+                        discard(16w0xb4);
+                    }
+                } else {
+                    discard(16w0xf0);
+                }
             }
-            if (meta.arm == 16w0x5b) {
+            if (meta.arm == 16w0x12) {
+                // r5/routes (ten-routers.click:8)
+                routes18.apply();
+            } else if (meta.arm == 16w0x26) {
+                // r5/routes (ten-routers.click:8)
+                routes38.apply();
+            } else if (meta.arm == 16w0x5b) {
                 // r3/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r3/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r3/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x103, 12w0xb);
+                            hand_off(16w0x103, 12w0xb);
                         } else {
-                            discard(32w0xbc);
+                            discard(16w0xbc);
                         }
                     } else {
-                        discard(32w0x5e);
+                        discard(16w0x5e);
                     }
                 } else {
-                    discard(32w0xbd);
+                    discard(16w0xbd);
                 }
-            }
-            if (meta.arm == 16w0x61) {
+            } else if (meta.arm == 16w0x61) {
                 // r4/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x3 && hdr.ipv4.ttl <= 8w0x4)) {
                     // r4/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r4/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xbe);
+                            discard(16w0xbe);
                         } else {
                             // r4/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r4/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xbe);
+                                    discard(16w0xbe);
                                 } else {
                                     meta.arm = 16w0x66;
                                 }
                             } else {
-                                hand_off(32w0x104, 12w0xc);
+                                hand_off(16w0x104, 12w0xc);
                             }
                         }
                     } else {
@@ -911,43 +897,48 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes106.apply();
                 }
             }
-            if (meta.arm == 16w0x66) {
+            if (meta.arm == 16w0x14) {
+                // r6/routes (ten-routers.click:8)
+                routes20.apply();
+            } else if (meta.arm == 16w0x28) {
+                // r6/routes (ten-routers.click:8)
+                routes40.apply();
+            } else if (meta.arm == 16w0x66) {
                 // r4/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r4/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r4/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x105, 12w0xd);
+                            hand_off(16w0x105, 12w0xd);
                         } else {
-                            discard(32w0xbf);
+                            discard(16w0xbf);
                         }
                     } else {
-                        discard(32w0x69);
+                        discard(16w0x69);
                     }
                 } else {
-                    discard(32w0xc0);
+                    discard(16w0xc0);
                 }
-            }
-            if (meta.arm == 16w0x6c) {
+            } else if (meta.arm == 16w0x6c) {
                 // r5/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x4 && hdr.ipv4.ttl <= 8w0x5)) {
                     // r5/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r5/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xc1);
+                            discard(16w0xc1);
                         } else {
                             // r5/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r5/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xc1);
+                                    discard(16w0xc1);
                                 } else {
                                     meta.arm = 16w0x71;
                                 }
                             } else {
-                                hand_off(32w0x106, 12w0xe);
+                                hand_off(16w0x106, 12w0xe);
                             }
                         }
                     } else {
@@ -958,43 +949,48 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes117.apply();
                 }
             }
-            if (meta.arm == 16w0x71) {
+            if (meta.arm == 16w0x16) {
+                // r7/routes (ten-routers.click:8)
+                routes22.apply();
+            } else if (meta.arm == 16w0x2a) {
+                // r7/routes (ten-routers.click:8)
+                routes42.apply();
+            } else if (meta.arm == 16w0x71) {
                 // r5/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r5/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r5/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x107, 12w0xf);
+                            hand_off(16w0x107, 12w0xf);
                         } else {
-                            discard(32w0xc2);
+                            discard(16w0xc2);
                         }
                     } else {
-                        discard(32w0x74);
+                        discard(16w0x74);
                     }
                 } else {
-                    discard(32w0xc3);
+                    discard(16w0xc3);
                 }
-            }
-            if (meta.arm == 16w0x77) {
+            } else if (meta.arm == 16w0x77) {
                 // r6/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x5 && hdr.ipv4.ttl <= 8w0x6)) {
                     // r6/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r6/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xc4);
+                            discard(16w0xc4);
                         } else {
                             // r6/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r6/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xc4);
+                                    discard(16w0xc4);
                                 } else {
                                     meta.arm = 16w0x7c;
                                 }
                             } else {
-                                hand_off(32w0x108, 12w0x10);
+                                hand_off(16w0x108, 12w0x10);
                             }
                         }
                     } else {
@@ -1005,43 +1001,48 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes128.apply();
                 }
             }
-            if (meta.arm == 16w0x7c) {
+            if (meta.arm == 16w0x18) {
+                // r8/routes (ten-routers.click:8)
+                routes24.apply();
+            } else if (meta.arm == 16w0x2c) {
+                // r8/routes (ten-routers.click:8)
+                routes44.apply();
+            } else if (meta.arm == 16w0x7c) {
                 // r6/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r6/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r6/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x109, 12w0x11);
+                            hand_off(16w0x109, 12w0x11);
                         } else {
-                            discard(32w0xc5);
+                            discard(16w0xc5);
                         }
                     } else {
-                        discard(32w0x7f);
+                        discard(16w0x7f);
                     }
                 } else {
-                    discard(32w0xc6);
+                    discard(16w0xc6);
                 }
-            }
-            if (meta.arm == 16w0x82) {
+            } else if (meta.arm == 16w0x82) {
                 // r7/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x6 && hdr.ipv4.ttl <= 8w0x7)) {
                     // r7/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r7/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xc7);
+                            discard(16w0xc7);
                         } else {
                             // r7/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r7/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xc7);
+                                    discard(16w0xc7);
                                 } else {
                                     meta.arm = 16w0x87;
                                 }
                             } else {
-                                hand_off(32w0x10a, 12w0x12);
+                                hand_off(16w0x10a, 12w0x12);
                             }
                         }
                     } else {
@@ -1052,43 +1053,48 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes139.apply();
                 }
             }
-            if (meta.arm == 16w0x87) {
+            if (meta.arm == 16w0x1a) {
+                // r9/routes (ten-routers.click:8)
+                routes26.apply();
+            } else if (meta.arm == 16w0x2e) {
+                // r9/routes (ten-routers.click:8)
+                routes46.apply();
+            } else if (meta.arm == 16w0x87) {
                 // r7/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r7/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r7/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x10b, 12w0x13);
+                            hand_off(16w0x10b, 12w0x13);
                         } else {
-                            discard(32w0xc8);
+                            discard(16w0xc8);
                         }
                     } else {
-                        discard(32w0x8a);
+                        discard(16w0x8a);
                     }
                 } else {
-                    discard(32w0xc9);
+                    discard(16w0xc9);
                 }
-            }
-            if (meta.arm == 16w0x8d) {
+            } else if (meta.arm == 16w0x8d) {
                 // r8/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x7 && hdr.ipv4.ttl <= 8w0x8)) {
                     // r8/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r8/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xca);
+                            discard(16w0xca);
                         } else {
                             // r8/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r8/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xca);
+                                    discard(16w0xca);
                                 } else {
                                     meta.arm = 16w0x92;
                                 }
                             } else {
-                                hand_off(32w0x10c, 12w0x14);
+                                hand_off(16w0x10c, 12w0x14);
                             }
                         }
                     } else {
@@ -1099,43 +1105,48 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes150.apply();
                 }
             }
-            if (meta.arm == 16w0x92) {
+            if (meta.arm == 16w0x1c) {
+                // r10/routes (ten-routers.click:8)
+                routes28.apply();
+            } else if (meta.arm == 16w0x30) {
+                // r10/routes (ten-routers.click:8)
+                routes48.apply();
+            } else if (meta.arm == 16w0x92) {
                 // r8/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r8/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r8/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x10d, 12w0x15);
+                            hand_off(16w0x10d, 12w0x15);
                         } else {
-                            discard(32w0xcb);
+                            discard(16w0xcb);
                         }
                     } else {
-                        discard(32w0x95);
+                        discard(16w0x95);
                     }
                 } else {
-                    discard(32w0xcc);
+                    discard(16w0xcc);
                 }
-            }
-            if (meta.arm == 16w0x98) {
+            } else if (meta.arm == 16w0x98) {
                 // r9/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x8 && hdr.ipv4.ttl <= 8w0x9)) {
                     // r9/ICMPError@18 (ten-routers.click:15)
                     if (hdr.ipv4.protocol == 8w0x1) {
                         // r9/ICMPError@18 (ten-routers.click:15)
                         if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                            discard(32w0xcd);
+                            discard(16w0xcd);
                         } else {
                             // r9/ICMPError@18 (ten-routers.click:15)
                             if (standard_metadata.packet_length >= 32w0x26) {
                                 // r9/ICMPError@18 (ten-routers.click:15)
                                 if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                    discard(32w0xcd);
+                                    discard(16w0xcd);
                                 } else {
                                     meta.arm = 16w0x9d;
                                 }
                             } else {
-                                hand_off(32w0x10e, 12w0x16);
+                                hand_off(16w0x10e, 12w0x16);
                             }
                         }
                     } else {
@@ -1146,30 +1157,36 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     routes161.apply();
                 }
             }
-            if (meta.arm == 16w0x9d) {
+            if (meta.arm == 16w0x1e) {
+                // r10/ICMPError@18 (ten-routers.click:15)
+                if (hdr.ipv4.protocol == 8w0x1) {
+                    meta.arm = 16w0xa6;
+                } else {
+                    meta.arm = 16w0xa8;
+                }
+            } else if (meta.arm == 16w0x9d) {
                 // r9/ICMPError@18 (ten-routers.click:15)
                 if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
                     // r9/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r9/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x10f, 12w0x17);
+                            hand_off(16w0x10f, 12w0x17);
                         } else {
-                            discard(32w0xce);
+                            discard(16w0xce);
                         }
                     } else {
-                        discard(32w0xa0);
+                        discard(16w0xa0);
                     }
                 } else {
-                    discard(32w0xcf);
+                    discard(16w0xcf);
                 }
-            }
-            if (meta.arm == 16w0xa3) {
+            } else if (meta.arm == 16w0xa3) {
                 // r10/ttl (ten-routers.click:9)
                 if ((hdr.ipv4.ttl >= 8w0x9 && hdr.ipv4.ttl <= 8w0xa)) {
                     meta.arm = 16w0xa4;
                 } else {
-                    leave(32w0xac, 9w0x3, 48w0x20000000102, 48w0x20000000101, 16w0x800);
+                    leave(16w0xac, 9w0x3, 48w0x20000000102, 48w0x20000000101, 16w0x800);
                 }
             }
             if (meta.arm == 16w0xa4) {
@@ -1177,7 +1194,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 if (hdr.ipv4.protocol == 8w0x1) {
                     // r10/ICMPError@18 (ten-routers.click:15)
                     if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x17)) {
-                        discard(32w0xd0);
+                        discard(16w0xd0);
                     } else {
                         meta.arm = 16w0xa6;
                     }
@@ -1190,12 +1207,12 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 if (standard_metadata.packet_length >= 32w0x26) {
                     // r10/ICMPError@18 (ten-routers.click:15)
                     if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                        discard(32w0xd0);
+                        discard(16w0xd0);
                     } else {
                         meta.arm = 16w0xa8;
                     }
                 } else {
-                    hand_off(32w0x110, 12w0x18);
+                    hand_off(16w0x110, 12w0x18);
                 }
             }
             if (meta.arm == 16w0xa8) {
@@ -1205,61 +1222,21 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
                         // r10/ICMPError@18 (ten-routers.click:15)
                         if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x111, 12w0x19);
+                            hand_off(16w0x111, 12w0x19);
                         } else {
-                            discard(32w0xd1);
+                            discard(16w0xd1);
                         }
                     } else {
-                        discard(32w0xab);
+                        discard(16w0xab);
                     }
                 } else {
-                    discard(32w0xd2);
-                }
-            }
-            if (meta.arm == 16w0xad) {
-                // r1/fragment (ten-routers.click:10)
-                if (hdr.ipv4.flags[1:1] == 1w0x1) {
-                    // r1/ICMPError@19 (ten-routers.click:16)
-                    if (hdr.ipv4.protocol == 8w0x1) {
-                        // r1/ICMPError@19 (ten-routers.click:16)
-                        if (standard_metadata.packet_length >= 32w0x26) {
-                            // r1/ICMPError@19 (ten-routers.click:16)
-                            if (((hdr.transport.sport[15:8] >= 8w0x3 && hdr.transport.sport[15:8] <= 8w0x5) || (hdr.transport.sport[15:8] >= 8w0xb && hdr.transport.sport[15:8] <= 8w0xc))) {
-                                discard(32w0xee);
-                            } else {
-                                meta.arm = 16w0xb1;
-                            }
-                        } else {
-                            hand_off(32w0x112, 12w0x1a);
-                        }
-                    } else {
-                        meta.arm = 16w0xb1;
-                    }
-                } else {
-                    hand_off(32w0x114, 12w0x1c);
-                }
-            }
-            if (meta.arm == 16w0xb1) {
-                // r1/ICMPError@19 (ten-routers.click:16)
-                if ((hdr.ipv4.dst <= 32w0xdfffffff || (hdr.ipv4.dst >= 32w0xf0000000 && hdr.ipv4.dst <= 32w0xfffffffe))) {
-                    // r1/ICMPError@19 (ten-routers.click:16)
-                    if (((hdr.ipv4.src >= 32w0x1000000 && hdr.ipv4.src <= 32w0x7effffff) || (hdr.ipv4.src >= 32w0x80000000 && hdr.ipv4.src <= 32w0xdfffffff))) {
-                        // r1/ICMPError@19 (ten-routers.click:16)
-                        if (hdr.ipv4.frag == 13w0x0) {
-                            hand_off(32w0x113, 12w0x1b);
-                        } else {
-                            discard(32w0xef);
-                        }
-                    } else {
-                        discard(32w0xb4);
-                    }
-                } else {
-                    discard(32w0xf0);
+                    discard(16w0xd2);
                 }
             }
         } else {
             lost();
         }
+        count();
     }
 }
 

@@ -115,7 +115,7 @@ const MISTAKES: &[Mistake] = &[
         replace(line, "16w0x800: parse_ipv4", "16w0x806: parse_ipv4")
     }),
     ("a packet is counted as another", PROGRAM, |line| {
-        replace(line, "classes.count(number);", "classes.count(number + 32w1);")
+        replace(line, "count((bit<32>)meta.class)", "count((bit<32>)meta.class + 32w1)")
     }),
     ("the end is not cut", PROGRAM, |line| {
         line.trim_start().starts_with("truncate").then(String::new)

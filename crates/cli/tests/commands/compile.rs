@@ -287,3 +287,36 @@ fn what_a_device_has_no_room_for_is_left_to_cores() {
     let one = folder.run(["compile", "r.click", "--topology", "rack.yaml"]);
     assert!(one.well().contains("tables, 1 fit"), "{}", one.out);
 }
+
+#[test]
+fn tables_of_p4_programs_lie_in_stages() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER);
+    let compile = |more: &[&str]| folder.run(["compile", "r.click"].iter().chain(more));
+    let tna = compile(&["--target", "p4-tna", "--stages"]);
+    assert!(tna.well().contains("p4-tna → tofino-1  "), "{}", tna.out);
+    assert!(tna.out.contains("ipv4.dst lpm") && tna.out.contains("(r.click:2)"), "{}", tna.out);
+    let json = compile(&["--target", "p4-tna", "--stages", "--json"]);
+    let json: Value = serde_json::from_str(json.well()).expect("JSON");
+    // The last is that which counts: it needs what the tables before decided.
+    let tables = json["tables"].as_array().unwrap();
+    let count = tables.last().unwrap();
+    let stages = json["stages"]["needed"].as_u64().unwrap();
+    assert_eq!((&count["name"], count["first"].as_u64()), (&"count".into(), Some(stages - 1)));
+    assert_eq!(count["depends"]["fields"][0], "meta.class");
+    // BMv2 has no stages; what does not fit a switch of two is left to cores, and proven.
+    let bmv2 = compile(&["--target", "p4", "--stages"]);
+    assert!(bmv2.err.contains("--device says what has room for p4's tables"), "{}", bmv2.err);
+    let tofino = codegen::stages::Hardware::file("tofino-1").unwrap();
+    folder.file("two.yaml", tofino.replace("count: 12", "count: 2").replace("tofino-1", "two"));
+    let all = ["--target", "p4", "--trust", ALL, "--device", "two.yaml"];
+    let short = compile(&[&all[..], &["--stages"]].concat());
+    assert_eq!(short.code, Some(1), "{}{}", short.out, short.err);
+    assert!(short.out.contains("stages are needed; two has 2"), "{}", short.out);
+    let left = compile(&all);
+    assert!(left.well().contains("stages, 2 fit"), "{}", left.out);
+    assert!(left.out.contains("proven to do what the chain does"), "{}", left.out);
+    let rack = RACK.replace("target: ovs", "target: p4-tna\n    device: tofino-1");
+    folder.file("rack.yaml", rack);
+    compile(&["--topology", "rack.yaml", "--stages"]).well();
+}

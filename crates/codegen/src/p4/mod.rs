@@ -17,7 +17,7 @@ use ir::Program;
 use ir::layout::Layout;
 use ir::program::StepId;
 
-use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
+use crate::{Device, File, Lack, Presumed, Presumption, Tables, Target, Unread};
 
 /// The program.
 const PROGRAM: &str = "catena.p4";
@@ -98,5 +98,13 @@ impl Target for P4 {
 
     fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {
         read::read(self.0, files, device)
+    }
+
+    fn tables(&self, device: &Device<'_>) -> Option<Tables> {
+        emit::tables(self.0, device)
+    }
+
+    fn hardware(&self) -> Option<&'static str> {
+        (self.0 == Arch::Tna).then_some("tofino-1")
     }
 }

@@ -8,7 +8,7 @@ use net::wire::ether_type;
 use super::super::Arch;
 use super::headers::{Instance, Need, Placed};
 use super::number::{Expr, Numbers, ones};
-use super::pipeline::Action;
+use super::pipeline::{Action, CLASS};
 use crate::Lack;
 
 /// Bits of a tag.
@@ -171,8 +171,9 @@ pub(super) fn action(
     };
     let mut arguments = Vec::new();
     let (mut needs, mut headers) = (Vec::new(), BTreeSet::new());
-    take(&mut action, &mut arguments, "number", 32, number.into());
-    action.body.push("classes.count(number);".into());
+    take(&mut action, &mut arguments, "number", 16, number.into());
+    action.body.push(format!("meta.{CLASS} = number;"));
+    action.writes.insert(format!("meta.{CLASS}"));
     match exit.end {
         End::Drop { .. } => {
             let drop = match arch {

@@ -6,13 +6,14 @@ mod headers;
 mod number;
 mod pipeline;
 mod print;
+mod sketch;
 mod steps;
 
 use ir::layout::Layout;
 use ir::program::{Program, StepId};
 
 use super::{Arch, COMMANDS, ENTRIES, PROGRAM};
-use crate::{Device, File, Lack, Presumed, Presumption};
+use crate::{Device, File, Lack, Presumed, Presumption, Tables};
 
 pub(super) fn decides(
     arch: Arch,
@@ -42,4 +43,11 @@ pub(super) fn emit(arch: Arch, device: &Device<'_>) -> Result<Vec<File>, (usize,
         file(ENTRIES, entries::json(&pipeline, device)),
         file(COMMANDS, entries::commands(&pipeline, device)),
     ])
+}
+
+/// The tables of what [`emit`] writes.
+pub(super) fn tables(arch: Arch, device: &Device<'_>) -> Option<Tables> {
+    let mut builder = steps::Builder::new(arch, device);
+    builder.build().ok()?;
+    Some(sketch::tables(arch, &builder.pipeline, device))
 }

@@ -10,6 +10,7 @@ use ir::{Base, Field, IntervalSet};
 
 use super::super::Arch;
 use super::headers::{self, Instance, Placed};
+use super::pipeline::{masked, prefixes};
 use crate::Lack;
 
 /// An expression.
@@ -443,17 +444,54 @@ impl<'a> Numbers<'a> {
             return Ok(right);
         }
         let of = self.whole(term)?;
-        let text = within(&of, set)
-            .ok_or_else(|| Lack::Match("a number".into(), Some(set.intervals().len())))?;
-        if self.arch == Arch::Tna && text.contains(['<', '>']) {
-            return Err(Lack::Match("a number".into(), Some(set.intervals().len())));
-        }
+        let text = match self.arch {
+            Arch::V1model => within(&of, set),
+            Arch::Tna => under_masks(&of, set),
+        };
+        let lack = || Lack::Match("a number".into(), Some(set.intervals().len()));
+        let text = text.ok_or_else(lack)?;
         Ok(of.become_(0, text))
     }
 }
 
 /// Ranges that one condition compares a number with.
 const RANGES: usize = 4;
+
+/// A condition on a number by whole numbers and masks.
+fn under_masks(of: &Expr, set: &IntervalSet) -> Option<String> {
+    let set = set.intersect(&IntervalSet::full(of.width));
+    let rest = IntervalSet::full(of.width).subtract(&set);
+    if set.is_empty() || rest.is_empty() {
+        return Some(rest.is_empty().to_string());
+    }
+    let all = |set: &IntervalSet| match masked(set, of.width) {
+        Some(one) => Some(vec![one]),
+        None => prefixes(set, of.width, RANGES),
+    };
+    let (is, parts) = match (all(&set), all(&rest)) {
+        (Some(is), Some(not)) if is.len() <= not.len() => (true, is),
+        (_, Some(not)) => (false, not),
+        (Some(is), None) => (true, is),
+        (None, None) => return None,
+    };
+    let (text, width) = (&of.text, of.width);
+    let one = |sign: &str, (value, mask): (u128, u128)| match mask == ones(width) {
+        true => format!("{text} {sign} {width}w{value:#x}"),
+        false => format!("({text} & {width}w{mask:#x}) {sign} {width}w{value:#x}"),
+    };
+    Some(match (is, &parts[..]) {
+        (true, [part]) => one("==", *part),
+        (false, [part]) => one("!=", *part),
+        (true, parts) => {
+            let all: Vec<String> = parts.iter().map(|part| one("==", *part)).collect();
+            format!("({})", all.join(" || "))
+        }
+        (false, parts) => {
+            let all: Vec<String> = parts.iter().map(|part| one("!=", *part)).collect();
+            format!("({})", all.join(" && "))
+        }
+    })
+}
 
 /// A condition on a number.
 fn within(of: &Expr, set: &IntervalSet) -> Option<String> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use ir::IntervalSet;
+use ir::program::StepId;
 
 use super::headers::Instance;
 
@@ -70,6 +71,8 @@ pub(super) struct Table {
     pub(super) keys: Vec<Key>,
     pub(super) entries: Vec<Entry>,
     pub(super) otherwise: Call,
+    /// The step of its segment that it is.
+    pub(super) step: StepId,
 }
 
 impl Table {
@@ -95,18 +98,29 @@ pub(super) struct Action {
     pub(super) writes: BTreeSet<String>,
 }
 
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct When {
+    pub(super) text: String,
+    /// Fields that it reads, and headers that have to be there.
+    pub(super) reads: BTreeSet<String>,
+    pub(super) needs: BTreeSet<Instance>,
+}
+
 /// A statement of the control's block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
-    /// Element, file and line of what follows.
-    Comment(String),
-    If(String, Vec<Statement>, Vec<Statement>),
+    /// The step that follows; its element, file and line.
+    Step(StepId, String),
+    If(When, Vec<Statement>, Vec<Statement>),
+    /// What packets do by the arm that they are at. None of these arms leads to another.
+    Arms(Vec<(u32, Vec<Statement>)>),
     Apply(usize),
     Call(Call),
     /// The metadata gets the number of an arm.
     Go(u32),
-    /// A local variable gets a number.
-    Set(String, String),
+    /// A local variable gets a number, that is made from these fields.
+    Set(String, String, BTreeSet<String>),
 }
 
 /// The ingress control.
@@ -128,7 +142,25 @@ pub(super) struct Pipeline {
     pub(super) verifies: bool,
 }
 
+/// The metadata that holds the number under which a packet is counted.
+pub(super) const CLASS: &str = "class";
+
 impl Pipeline {
+    /// Headers that the parser extracts: those that are looked at or written, and what lies in front of them.
+    pub(super) fn extracted(&self) -> BTreeSet<Instance> {
+        let mut all = self.headers.clone();
+        all.extend([Instance::Ethernet, Instance::Tag]);
+        if [Instance::Tcp, Instance::Udp, Instance::Icmp].iter().any(|of| all.contains(of)) {
+            all.insert(Instance::Transport);
+        }
+        for (tags, instance) in self.tags.iter().zip([Instance::Vlan, Instance::InnerVlan]) {
+            if !tags.is_empty() {
+                all.insert(instance);
+            }
+        }
+        all
+    }
+
     /// The action of that shape.
     pub(super) fn action(&mut self, name: &str, mut action: Action) -> usize {
         let same =

@@ -7,7 +7,7 @@ use net::wire::{ether_type, ip_protocol};
 
 use super::super::Arch;
 use super::headers::Instance;
-use super::pipeline::{Call, Pipeline, Statement, Table};
+use super::pipeline::{CLASS, Call, Pipeline, Statement, Table};
 use crate::Device;
 
 /// Text that is written line by line.
@@ -39,21 +39,7 @@ impl Text {
 
 pub(super) fn program(arch: Arch, pipeline: &Pipeline, device: &Device<'_>) -> String {
     let mut text = Text { out: String::new(), depth: 0 };
-    let mut headers: BTreeSet<Instance> = pipeline.headers.clone();
-    headers.extend([Instance::Ethernet, Instance::Tag]);
-    // What lies in front is extracted, too.
-    let behind = |headers: &BTreeSet<Instance>, all: &[Instance]| {
-        all.iter().any(|one| headers.contains(one))
-    };
-    if behind(&headers, &[Instance::Tcp, Instance::Udp, Instance::Icmp]) {
-        headers.insert(Instance::Transport);
-    }
-    if !pipeline.tags[0].is_empty() {
-        headers.insert(Instance::Vlan);
-    }
-    if !pipeline.tags[1].is_empty() {
-        headers.insert(Instance::InnerVlan);
-    }
+    let headers = pipeline.extracted();
     let compile = match arch {
         Arch::V1model => "// Compile with p4c-bm2-ss, or check with p4test.",
         Arch::Tna => "// Compile with p4c --target tofino --arch tna.",
@@ -92,7 +78,7 @@ pub(super) fn program(arch: Arch, pipeline: &Pipeline, device: &Device<'_>) -> S
         text.line("bit<16> zero;");
     }
     text.lines(&["}", ""]);
-    parser(&mut text, arch, pipeline, &headers);
+    parser(&mut text, arch, pipeline, &headers, classes(device));
     if arch == Arch::V1model {
         verify(&mut text, pipeline);
     }
@@ -153,7 +139,13 @@ pub(super) fn program(arch: Arch, pipeline: &Pipeline, device: &Device<'_>) -> S
     text.out
 }
 
-fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<Instance>) {
+fn parser(
+    text: &mut Text,
+    arch: Arch,
+    pipeline: &Pipeline,
+    headers: &BTreeSet<Instance>,
+    classes: usize,
+) {
     match arch {
         Arch::V1model => text.lines(&[
             "parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
@@ -167,7 +159,8 @@ fn parser(text: &mut Text, arch: Arch, pipeline: &Pipeline, headers: &BTreeSet<I
         ]),
     }
     for (name, width) in &pipeline.metadata {
-        text.line(&format!("meta.{name} = {width}w0;"));
+        let value = if name == CLASS { classes } else { 0 };
+        text.line(&format!("meta.{name} = {width}w{value:#x};"));
     }
     if pipeline.verifies {
         text.line("meta.zero = 16w0;");
@@ -302,12 +295,12 @@ fn ingress(text: &mut Text, arch: Arch, pipeline: &Pipeline, device: &Device<'_>
         Arch::V1model => "control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
         Arch::Tna => "control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {",
     });
-    let classes: usize = device.segments.iter().map(|segment| segment.program.steps.len()).sum();
-    text.line("// Packets and bytes of each exit, by its number");
+    let classes = classes(device) + 1;
+    text.line("// Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them");
     text.line(&match arch {
         Arch::V1model => format!("counter({classes}, CounterType.packets_and_bytes) classes;"),
         Arch::Tna => format!(
-            "Counter<bit<64>, bit<32>>({classes}, CounterType_t.PACKETS_AND_BYTES) classes;"
+            "Counter<bit<64>, bit<16>>({classes}, CounterType_t.PACKETS_AND_BYTES) classes;"
         ),
     });
     for (name, width) in &pipeline.variables {
@@ -330,6 +323,11 @@ fn ingress(text: &mut Text, arch: Arch, pipeline: &Pipeline, device: &Device<'_>
     text.line(match arch {
         Arch::V1model => "mark_to_drop(standard_metadata);",
         Arch::Tna => "ig_dprsr_md.drop_ctl = 3w1;",
+    });
+    text.lines(&["}", "action count() {"]);
+    text.line(match arch {
+        Arch::V1model => "classes.count((bit<32>)meta.class);",
+        Arch::Tna => "classes.count(meta.class);",
     });
     text.lines(&[
         "}",
@@ -360,7 +358,12 @@ fn ingress(text: &mut Text, arch: Arch, pipeline: &Pipeline, device: &Device<'_>
         text.line(&format!("}} else if ({}) {{", when.join(" || ")));
         block(text, pipeline, statements);
     }
-    text.lines(&["} else {", "lost();", "}", "}", "}", ""]);
+    text.lines(&["} else {", "lost();", "}", "count();", "}", "}", ""]);
+}
+
+/// Numbers that exits may have.
+fn classes(device: &Device<'_>) -> usize {
+    device.segments.iter().map(|segment| segment.program.steps.len()).sum()
 }
 
 fn write_table(text: &mut Text, pipeline: &Pipeline, table: &Table) {
@@ -392,9 +395,9 @@ fn call(pipeline: &Pipeline, call: &Call) -> String {
 fn block(text: &mut Text, pipeline: &Pipeline, statements: &[Statement]) {
     for statement in statements {
         match statement {
-            Statement::Comment(of) => text.line(&format!("// {of}")),
+            Statement::Step(_, of) => text.line(&format!("// {of}")),
             Statement::If(when, yes, no) => {
-                text.line(&format!("if ({when}) {{"));
+                text.line(&format!("if ({}) {{", when.text));
                 block(text, pipeline, yes);
                 if !no.is_empty() {
                     text.line("} else {");
@@ -407,7 +410,15 @@ fn block(text: &mut Text, pipeline: &Pipeline, statements: &[Statement]) {
             }
             Statement::Call(of) => text.line(&format!("{};", call(pipeline, of))),
             Statement::Go(arm) => text.line(&format!("meta.arm = 16w{arm:#x};")),
-            Statement::Set(name, value) => text.line(&format!("{name} = {value};")),
+            Statement::Arms(arms) => {
+                for (at, (number, statements)) in arms.iter().enumerate() {
+                    let before = if at > 0 { "} else " } else { "" };
+                    text.line(&format!("{before}if (meta.arm == 16w{number:#x}) {{"));
+                    block(text, pipeline, statements);
+                }
+                text.line("}");
+            }
+            Statement::Set(name, value, _) => text.line(&format!("{name} = {value};")),
         }
     }
 }

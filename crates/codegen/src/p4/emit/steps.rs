@@ -4,7 +4,7 @@
 //! to stands in its branch. Others are arms: the metadata holds the number of the arm that a packet goes on at, which is
 //! tested before each, in an order in which each stands behind those that lead to it (Lemur §2.5.2.2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ir::layout::{Facts, Layout, Layouts};
@@ -16,7 +16,8 @@ use super::exit;
 use super::headers::{Instance, Need, Placed, placed, tags};
 use super::number::{Expr, Numbers, Rows, found};
 use super::pipeline::{
-    Action, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, masked, prefixes,
+    Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, masked,
+    prefixes,
 };
 use crate::{Device, Lack, Presumed, Presumption, Segment};
 
@@ -28,6 +29,8 @@ const MOST_PREFIXES: usize = 64;
 const RANGE_WIDTH: u16 = 20;
 /// Branches within branches.
 const MOST_DEPTH: usize = 12;
+/// Arms that one chain of conditions tells apart.
+const MOST_ARMS: usize = 64;
 /// Numbers of arms and classes.
 const MOST_STEPS: usize = 1 << 16;
 
@@ -238,7 +241,7 @@ struct Part<'a> {
     /// By step: how many branches lead to it, and whether tables do.
     branches: Vec<usize>,
     arms: BTreeSet<StepId>,
-    /// Arms that something leads to.
+    /// Arms that the statements that are made lead to.
     led: BTreeSet<StepId>,
     wanted: Vec<BTreeSet<LookupId>>,
 }
@@ -285,7 +288,7 @@ impl<'a> Builder<'a> {
     /// Adds all segments.
     pub(super) fn build(&mut self) -> Result<(), (usize, StepId, Lack)> {
         let mut base = 0;
-        self.pipeline.metadata.push(("arm".into(), 16));
+        self.pipeline.metadata.extend([("arm".into(), 16), (CLASS.into(), 16)]);
         self.pipeline.headers.insert(Instance::Ethernet);
         for (index, segment) in self.device.segments.iter().enumerate() {
             let statements =
@@ -329,18 +332,25 @@ impl<'a> Builder<'a> {
         let more: Vec<StepId> = more.collect();
         part.arms.extend(more);
         let mut statements = self.step(&mut part, StepId(0), 0)?;
-        // Each stands behind those that lead to it.
-        for at in (1..count as u32).map(StepId) {
-            if part.led.contains(&at) {
+        // Each stands behind those that lead to it, beside those that do not.
+        let mut level: BTreeMap<StepId, usize> = BTreeMap::new();
+        let mut levels: Vec<Vec<(u32, Vec<Statement>)>> = Vec::new();
+        for at in (0..count as u32).map(StepId) {
+            let mut next = 0;
+            if at.0 > 0 {
+                let Some(own) = level.get(&at).copied() else { continue };
                 let inner = self.step(&mut part, at, 1)?;
-                let number = part.base + at.0;
-                statements.push(Statement::If(
-                    format!("meta.arm == 16w{number:#x}"),
-                    inner,
-                    Vec::new(),
-                ));
+                levels.resize_with(levels.len().max(own + 1), Vec::new);
+                levels[own].push((part.base + at.0, inner));
+                next = own + 1;
+            }
+            for to in std::mem::take(&mut part.led) {
+                let known = level.entry(to).or_insert(next);
+                *known = next.max(*known);
             }
         }
+        let arms = levels.iter().flat_map(|level| level.chunks(MOST_ARMS));
+        statements.extend(arms.map(|arms| Statement::Arms(arms.to_vec())));
         Ok(statements)
     }
 
@@ -479,7 +489,7 @@ impl<'a> Builder<'a> {
                             self.pipeline.headers.insert(Instance::Ipv4);
                         }
                         let when = self.guarded(&when);
-                        let comment = Statement::Comment(self.comment(*element, None));
+                        let comment = Statement::Step(at, self.comment(*element, None));
                         let yes = self.lead(part, *yes, depth + 1)?;
                         let no = self.lead(part, *no, depth + 1)?;
                         Ok(vec![comment, Statement::If(when, yes, no)])
@@ -549,15 +559,12 @@ impl<'a> Builder<'a> {
     }
 
     /// A condition with what has to be there for it.
-    fn guarded(&mut self, when: &Expr) -> String {
+    fn guarded(&mut self, when: &Expr) -> When {
         self.uses(when);
-        let needs = when.needs.iter().map(|need| format!("hdr.{}.isValid()", need.name()));
-        let mut all: Vec<String> = needs.collect();
-        if all.is_empty() {
-            return when.text.clone();
-        }
+        let mut all = valid(&when.needs);
         all.push(when.text.clone());
-        all.join(" && ")
+        let text = all.join(" && ");
+        When { text, reads: when.reads.clone(), needs: when.needs.clone() }
     }
 
     fn uses(&mut self, of: &Expr) {
@@ -647,7 +654,7 @@ impl<'a> Builder<'a> {
     ) -> Result<Vec<Statement>, Failure> {
         let number = part.base + at.0;
         let origin = self.comment(element, None);
-        let mut statements = vec![Statement::Comment(origin.clone())];
+        let mut statements = vec![Statement::Step(at, origin.clone())];
         if entries.is_empty() {
             statements.push(Statement::Call(otherwise));
             return Ok(statements);
@@ -663,7 +670,7 @@ impl<'a> Builder<'a> {
                 false => {
                     let name = format!("key{number}_{index}");
                     self.pipeline.variables.push((name.clone(), of.width));
-                    sets.push(Statement::Set(name.clone(), of.text.clone()));
+                    sets.push(Statement::Set(name.clone(), of.text.clone(), of.reads.clone()));
                     name
                 }
             };
@@ -671,17 +678,21 @@ impl<'a> Builder<'a> {
         }
         let name = format!("{what}{number}");
         let failed = otherwise.clone();
-        self.pipeline.tables.push(Table { name, origin, keys, entries, otherwise });
+        self.pipeline.tables.push(Table { name, origin, keys, entries, otherwise, step: at });
         sets.push(Statement::Apply(self.pipeline.tables.len() - 1));
         if needs.is_empty() {
             statements.extend(sets);
             return Ok(statements);
         }
-        let needs: Vec<String> =
-            needs.iter().map(|need| format!("hdr.{}.isValid()", need.name())).collect();
-        statements.push(Statement::If(needs.join(" && "), sets, vec![Statement::Call(failed)]));
+        let when = When { text: valid(&needs).join(" && "), reads: BTreeSet::new(), needs };
+        statements.push(Statement::If(when, sets, vec![Statement::Call(failed)]));
         Ok(statements)
     }
+}
+
+/// Conditions that headers are there.
+fn valid(needs: &BTreeSet<Instance>) -> Vec<String> {
+    needs.iter().map(|need| format!("hdr.{}.isValid()", need.name())).collect()
 }
 
 impl Part<'_> {

@@ -525,6 +525,25 @@ impl Machine<'_> {
             Op::GreaterEqual => CompareOp::Ge,
             _ => return fail("a condition was expected"),
         };
+        // Bits under a mask.
+        if let (Expr::Binary(Op::BitAnd, of, mask), CompareOp::Eq | CompareOp::Ne) = (&**a, op)
+            && let (Expr::Number(_, mask), Expr::Number(_, value)) = (&**mask, &**b)
+        {
+            let of = self.eval(scope, of, state, locals, None)?;
+            let Some(term) = of.of else { return Err(Stop::Undefined) };
+            let set = match value & !mask {
+                0 => IntervalSet::masked(of.width, *value, *mask),
+                _ => Some(IntervalSet::empty()),
+            };
+            let Some(set) = set.filter(|_| *mask <= ones(of.width)) else {
+                return fail("a mask is too wide, or leaves too many numbers");
+            };
+            let set = if op == CompareOp::Eq { set } else { set.complement(of.width) };
+            return Ok(match self.terms.value(term) {
+                Some(value) => Cond::Known(set.contains(value)),
+                None => self.within(state, term, set),
+            });
+        }
         let is_bare = matches!(**a, Expr::Number(None, _));
         let (a, b) = if is_bare {
             let b = self.eval(scope, b, state, locals, None)?;
