@@ -10,9 +10,10 @@ use ir::program::{Exit, Program, Term, TermId, Writes};
 use net::wire::ether_type;
 
 use super::Dialect;
-use super::condition::{Conditions, Match, Sight, TAGGED};
+use super::condition::{Conditions, Match, Sends, Sight, TAGGED};
 use crate::Lack;
 use crate::number::{Rows, evaluate, ones};
+use crate::rule::{Key as _, Packets};
 
 /// What is done to a packet, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,17 +34,16 @@ const SAMPLES: usize = 24;
 /// Routers that a packet can pass at once.
 const MOST_HOPS: u128 = 32;
 
-/// The actions of an exit, and what must be known of packets there.
+/// What an exit's actions are, and what must be known of packets there.
 ///
 /// # Errors
 /// What the switch cannot do.
-pub(super) fn actions(
+pub(super) fn sends(
     dialect: Dialect,
-    program: &Program,
-    layout: &Layout,
+    packets: Packets<'_>,
     exit: &Exit,
     rows: &Rows,
-) -> Result<(Vec<Action>, Conditions), Lack> {
+) -> Result<Sends, Lack> {
     let writes = &exit.writes;
     if writes.length.is_some() {
         return Err(Lack::Cut);
@@ -58,7 +58,8 @@ pub(super) fn actions(
     if !writes.carried.is_empty() {
         return Err(Lack::Found);
     }
-    let sight = Sight { dialect, program, layout };
+    let Packets { program, layout } = packets;
+    let sight = Sight { dialect, packets };
     let change = Change { program, layout, writes, rows, sight };
     let (mut actions, mut needs) = change.tags()?;
     change.addresses(&mut actions)?;
@@ -69,7 +70,7 @@ pub(super) fn actions(
         needs = change.with(&needs, Kind::Ipv4)?;
     }
     change.try_out(&actions, hops.1)?;
-    Ok((actions, needs))
+    Ok(Sends { actions, needs })
 }
 
 struct Change<'a> {

@@ -1,14 +1,16 @@
 //! Conditions of flow entries: what the numbers that a program tests are called on a switch, and
 //! which masks stand for a set of numbers.
 
-use ir::layout::{Header, Kind, Layout};
-use ir::program::{Program, Term, TermId};
+use ir::layout::{Header, Kind};
+use ir::program::{Exit, TermId};
 use ir::{Base, IntervalSet};
 use net::wire::{ether_type, ip_protocol};
 
 use super::Dialect;
+use super::action::{self, Action};
 use crate::Lack;
-use crate::rule::{input_bits, prefixes};
+use crate::number::Rows;
+use crate::rule::{self, Key, Matcher, Packets, input_bits, lack, prefixes};
 
 /// A field that flow entries match. Its order is that in which fields are written: each stands
 /// behind those that it needs.
@@ -61,8 +63,8 @@ const FIRST_TYPE: u128 = 0x600;
 /// Conditions that alternate are no more than this.
 const MOST_ALTERNATIVES: usize = 1 << 14;
 
-impl Match {
-    pub(super) fn width(self) -> u16 {
+impl Key for Match {
+    fn width(self) -> u16 {
         match self {
             Self::InPort | Self::State => 32,
             Self::EthDst | Self::EthSrc | Self::ArpSha | Self::ArpTha => 48,
@@ -78,7 +80,9 @@ impl Match {
             Self::TcpFlags => 12,
         }
     }
+}
 
+impl Match {
     /// Whether entries may name some of its bits only.
     fn has_masks(self, dialect: Dialect) -> bool {
         match self {
@@ -112,72 +116,7 @@ impl Match {
 }
 
 /// A conjunction: some bits of some fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Conditions(Vec<(Match, u128, u128)>);
-
-impl Conditions {
-    /// All bits of a field.
-    pub(super) fn exact(field: Match, value: u128) -> Self {
-        Self::masked(field, value, u128::MAX >> (128 - field.width()))
-    }
-
-    /// Some bits of a field.
-    pub(super) fn masked(field: Match, value: u128, mask: u128) -> Self {
-        Self(vec![(field, value & mask, mask)])
-    }
-
-    /// Fields, numbers and masks, in the order of the fields.
-    pub(super) fn fields(&self) -> &[(Match, u128, u128)] {
-        &self.0
-    }
-
-    /// Value and mask of a field.
-    pub(super) fn of(&self, field: Match) -> Option<(u128, u128)> {
-        self.0.iter().find(|one| one.0 == field).map(|one| (one.1, one.2))
-    }
-
-    /// What matches both; `None` if nothing does.
-    pub(super) fn and(&self, other: &Self) -> Option<Self> {
-        let mut all = Vec::with_capacity(self.0.len() + other.0.len());
-        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
-        loop {
-            match (a.peek(), b.peek()) {
-                (Some(x), Some(y)) if x.0 == y.0 => {
-                    if (x.1 ^ y.1) & x.2 & y.2 != 0 {
-                        return None;
-                    }
-                    all.push((x.0, x.1 | y.1, x.2 | y.2));
-                    a.next();
-                    b.next();
-                }
-                (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
-                    all.push(**x);
-                    a.next();
-                }
-                (_, Some(y)) => {
-                    all.push(**y);
-                    b.next();
-                }
-                _ => return Some(Self(all)),
-            }
-        }
-    }
-
-    /// Whether some packet matches both.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        !self
-            .0
-            .iter()
-            .any(|x| other.of(x.0).is_some_and(|(value, mask)| (x.1 ^ value) & x.2 & mask != 0))
-    }
-
-    /// Whether it matches whatever the other matches.
-    pub(super) fn covers(&self, other: &Self) -> bool {
-        self.0.iter().all(|x| {
-            other.of(x.0).is_some_and(|(value, mask)| x.2 & !mask == 0 && (x.1 ^ value) & x.2 == 0)
-        })
-    }
-}
+pub(super) type Conditions = rule::Conditions<Match>;
 
 /// Where on a switch a number is that a program tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,37 +138,7 @@ pub(super) enum Seen {
 #[derive(Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub(super) dialect: Dialect,
-    pub(super) program: &'a Program,
-    pub(super) layout: &'a Layout,
-}
-
-/// What is missing where a term is to be tested.
-pub(super) fn lack(program: &Program, layout: &Layout, term: TermId) -> Lack {
-    if program.verifies(term) {
-        return Lack::Checksum;
-    }
-    if let Some(field) = input_bits(program, term) {
-        return match field {
-            ir::field::meta::LEN => Lack::Length,
-            _ => Lack::Field(layout.name_of(field).map_or(field.to_string(), |name| name.text)),
-        };
-    }
-    let operands = program.term(term).operands();
-    match program.term(term) {
-        Term::Sum16 { .. } => Lack::Checksum,
-        Term::OnesSum(_) => Lack::Number("a ones' complement sum"),
-        Term::Bound(..) => Lack::Found,
-        Term::Cell(..) => Lack::Cells,
-        Term::Position(_) => Lack::Number("where a header is"),
-        Term::Hash(..) => Lack::Number("a hash"),
-        Term::Map(..) => Lack::Number("what a range map yields"),
-        Term::Now => Lack::Clock,
-        _ => {
-            let worst = operands.iter().map(|&operand| lack(program, layout, operand));
-            let is_field = |lack: &Lack| matches!(lack, Lack::Field(_));
-            worst.filter(|lack| !is_field(lack)).min().unwrap_or(Lack::Number("a sum"))
-        }
-    }
+    pub(super) packets: Packets<'a>,
 }
 
 impl Sight<'_> {
@@ -239,12 +148,12 @@ impl Sight<'_> {
             let from = 8 * header.offset;
             (from..from + 8 * i32::from(header.length)).contains(&bit)
         };
-        self.layout.headers().iter().rev().find(inside)
+        self.packets.layout.headers().iter().rev().find(inside)
     }
 
     /// Whether there is a tag in front of the network header: none, or one that the switch sees.
     fn tag(&self) -> Option<bool> {
-        let has = |kind| self.layout.headers().iter().any(|header| header.kind == kind);
+        let has = |kind| self.packets.layout.headers().iter().any(|header| header.kind == kind);
         (!has(Kind::InnerVlan)).then(|| has(Kind::Vlan))
     }
 
@@ -254,7 +163,7 @@ impl Sight<'_> {
             return None;
         }
         let network = |kind| {
-            let network = self.layout.network().filter(|network| network.kind == kind)?;
+            let network = self.packets.layout.network().filter(|network| network.kind == kind)?;
             self.needs(network)
         };
         let of = |protocol: u8| Conditions::exact(Match::IpProto, protocol.into());
@@ -264,7 +173,7 @@ impl Sight<'_> {
                 (header.offset == 14).then(|| Conditions::masked(Match::VlanId, TAGGED, TAGGED))
             }
             Kind::Arp | Kind::Ipv4 | Kind::Ipv6 => {
-                let (tagged, ethernet) = (self.tag()?, self.layout.headers().first()?);
+                let (tagged, ethernet) = (self.tag()?, self.packets.layout.headers().first()?);
                 let first = ethernet.kind == Kind::Ethernet && ethernet.offset == 0;
                 let at = if tagged { 18 } else { 14 };
                 // The type was tested before, or packets of other types come here, too.
@@ -290,8 +199,8 @@ impl Sight<'_> {
     /// # Errors
     /// What the switch lacks.
     pub(super) fn find(&self, term: TermId) -> Result<Seen, Lack> {
-        let lack = || lack(self.program, self.layout, term);
-        let field = input_bits(self.program, term).filter(|field| field.base == Base::Data);
+        let lack = || lack(self.packets, term);
+        let field = input_bits(self.packets.program, term).filter(|field| field.base == Base::Data);
         let field = field.ok_or_else(lack)?;
         self.see(i32::from(field.offset), field.width).ok_or_else(lack)
     }
@@ -356,7 +265,7 @@ impl Sight<'_> {
 
     /// Bits behind an IPv4 header.
     fn transport(&self, start: i32, width: u16) -> Option<Seen> {
-        let network = self.layout.network().filter(|network| network.kind == Kind::Ipv4)?;
+        let network = self.packets.layout.network().filter(|network| network.kind == Kind::Ipv4)?;
         let mut needs = self.needs(network)?;
         let header = self.header(start);
         let at = match header {
@@ -463,6 +372,49 @@ impl Sight<'_> {
     }
 }
 
+/// What a switch does where packets are sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sends {
+    pub(super) actions: Vec<Action>,
+    /// What must be known of packets for these actions.
+    pub(super) needs: Conditions,
+}
+
+impl Matcher for Dialect {
+    type Key = Match;
+    type Seen = Seen;
+    type Exit = Sends;
+
+    const MOST_RULES: usize = 1 << 20;
+
+    fn find(&self, packets: Packets<'_>, term: TermId) -> Result<Seen, Lack> {
+        Sight { dialect: *self, packets }.find(term)
+    }
+
+    fn within(
+        &self,
+        packets: Packets<'_>,
+        seen: &Seen,
+        set: &IntervalSet,
+        protocols: Option<&[u8]>,
+    ) -> Result<Vec<Conditions>, Option<usize>> {
+        Sight { dialect: *self, packets }.within(seen, set, protocols)
+    }
+
+    fn field(seen: &Seen) -> Option<(Match, &Conditions)> {
+        let Seen::Bits { field, low: 0, width, needs } = seen else { return None };
+        (*width == field.width()).then_some((*field, needs))
+    }
+
+    fn is_protocol(seen: &Seen) -> bool {
+        matches!(seen, Seen::Bits { field: Match::IpProto, .. })
+    }
+
+    fn sends(&self, packets: Packets<'_>, exit: &Exit, rows: &Rows) -> Result<Sends, Lack> {
+        action::sends(*self, packets, exit, rows)
+    }
+}
+
 /// Conditions on the type of a frame: the switch takes a tag's for that of a tagged frame, whichever
 /// of both types a tag has, and does not tell lengths apart.
 fn types(set: &IntervalSet) -> Result<Vec<Conditions>, Option<usize>> {
@@ -494,18 +446,4 @@ fn singles(set: &IntervalSet, mask: u128) -> Result<Vec<(u128, u128)>, Option<us
     }
     let all = set.intervals().iter().flat_map(|&(low, high)| low..=high);
     Ok(all.map(|value| (value, mask)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_conjunction_is_empty_where_bits_differ() {
-        let a = Conditions::masked(Match::IpDst, 0x0a00_0000, 0xff00_0000);
-        let b = Conditions::masked(Match::IpDst, 0x0a01_0000, 0xffff_0000);
-        assert_eq!(a.and(&b), Some(b.clone()));
-        assert!(a.covers(&b) && !b.covers(&a) && a.meets(&b));
-        assert_eq!(b.and(&Conditions::exact(Match::IpDst, 0x0a02_0000)), None);
-    }
 }

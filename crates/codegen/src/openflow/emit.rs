@@ -11,6 +11,7 @@ use super::action::Action;
 use super::condition::{Conditions, Match, TAGGED};
 use super::flow::{self, Bits, Class, Entry, Field, Flow, IN_PORT};
 use super::table::{Graph, Node};
+use crate::rule::Key as _;
 use crate::{Device, Lack};
 
 /// The greatest priority.
@@ -81,7 +82,7 @@ fn largest(graphs: &[Graph], depth: usize) -> Vec<(usize, StepId)> {
         let mut most = (0, (0, StepId(0)));
         for (segment, graph) in graphs.iter().enumerate() {
             for &node in graph.levels.get(level).into_iter().flatten() {
-                if let Node::Table { step, lines } = &graph.nodes[node]
+                if let Node::List { step, lines } = &graph.lists.nodes[node]
                     && lines.len() > most.0
                 {
                     most = (lines.len(), (segment, *step));
@@ -127,7 +128,7 @@ impl Emitter<'_> {
             for &port in &self.device.segments[segment].ingress {
                 self.origin = format!("Frames that come in at port {port}").into();
                 let when = Conditions::exact(Match::InPort, port.into());
-                self.entry(segment, 0, OF_PORTS, &when, graph.root)?;
+                self.entry(segment, 0, OF_PORTS, &when, graph.lists.root)?;
             }
         }
         self.back();
@@ -158,7 +159,9 @@ impl Emitter<'_> {
     }
 
     fn node(&mut self, segment: usize, node: usize) -> Result<(), Failure> {
-        let Node::Table { step, lines } = &self.graphs[segment].nodes[node] else { return Ok(()) };
+        let Node::List { step, lines } = &self.graphs[segment].lists.nodes[node] else {
+            return Ok(());
+        };
         let (step, lines) = (*step, lines.clone());
         let (table, state) = self.states[&(segment, node)];
         let mut at = Conditions::default();
@@ -195,14 +198,15 @@ impl Emitter<'_> {
         to: usize,
     ) -> Result<(), Failure> {
         let place = segment as u16;
-        let (step, actions, needs) = match &self.graphs[segment].nodes[to] {
-            Node::Table { step, .. } => {
+        let graphs = self.graphs;
+        let (step, actions, needs) = match &graphs[segment].lists.nodes[to] {
+            Node::List { step, .. } => {
                 let (next, state) = self.states[&(segment, to)];
                 let does = self.go_on(next as u8, state);
                 self.put(Class::Inner(place, step.0), table, priority, when, does);
                 return Ok(());
             }
-            Node::Exit { step, actions, needs } => (*step, actions.clone(), needs.clone()),
+            Node::Exit { step, exit } => (*step, &exit.actions, &exit.needs),
         };
         let class = Class::Exit(place, step.0);
         let program: &Program = &self.device.segments[segment].program;
@@ -229,7 +233,7 @@ impl Emitter<'_> {
                     let lack = Lack::Room("ports", port as usize, MOST_TAGS as usize);
                     return Err((segment, step, lack));
                 }
-                let Some(when) = when.and(&needs) else { return Ok(()) };
+                let Some(when) = when.and(needs) else { return Ok(()) };
                 let protocol = protocol(&when);
                 let send = |port: u32| {
                     let all = actions.iter().map(|action| of(action, protocol));
@@ -282,9 +286,7 @@ impl Emitter<'_> {
             };
             Bits { field: name, value, mask }
         };
-        // A prefix without a bit says nothing; a switch would not report it.
-        let some = |bits: &Bits| bits.mask != 0;
-        let mut when: Vec<Bits> = when.fields().iter().map(bits).filter(some).collect();
+        let mut when: Vec<Bits> = when.fields().iter().map(bits).collect();
         when.sort_unstable();
         let cookie = class.number();
         let flow = Flow { cookie, table, priority, when, actions, metadata, goto };

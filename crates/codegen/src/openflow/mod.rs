@@ -23,6 +23,7 @@ use ir::Program;
 use ir::layout::Layout;
 use ir::program::StepId;
 
+use crate::rule::{self, Packets};
 use crate::{Device, File, Lack, Presumed, Presumption, Tables, Target, Unread};
 
 pub use flow::{Action, Bits, Class, Entry, Field, Flow, IN_PORT, Key};
@@ -103,7 +104,7 @@ impl Target for OpenFlow {
         step: StepId,
         layout: &Layout,
     ) -> Result<Vec<Presumption>, Lack> {
-        table::decide(self.0, program, step, layout)?;
+        rule::decide(&self.0, Packets { program, layout }, step)?;
         presume::presumed(program, step, layout)
     }
 
@@ -113,7 +114,7 @@ impl Target for OpenFlow {
         step: StepId,
         layout: &Layout,
     ) -> Result<Vec<Presumed>, Lack> {
-        table::does(self.0, program, step, layout)?;
+        rule::does(&self.0, Packets { program, layout }, step)?;
         Ok(presume::written(program, step, layout))
     }
 

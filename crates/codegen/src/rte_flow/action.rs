@@ -9,10 +9,11 @@ use ir::program::{Exit, Program};
 use super::Driver;
 use crate::Lack;
 use crate::number::{Rows, evaluate};
+use crate::rule::Packets;
 
 /// What is done to a packet, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Takes a tag off.
     PopTag,
     SetDestination([u8; 6]),
@@ -36,11 +37,11 @@ const LENGTH: usize = 128;
 /// What the card cannot do.
 pub(super) fn actions(
     driver: &Driver,
-    program: &Program,
-    layout: &Layout,
+    packets: Packets<'_>,
     exit: &Exit,
     rows: &Rows,
 ) -> Result<Vec<Action>, Lack> {
+    let Packets { program, layout } = packets;
     if !driver.hairpin {
         return Err(Lack::Send);
     }

@@ -9,10 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::action::Action;
 use super::exact;
-use super::field::{Conditions, Key};
-use super::steps::{Line, Lists, Node, priorities};
+use super::field::{Conditions, Key, Line};
 use super::{COMMANDS, Driver, JSON, TRANSPORTS};
+use crate::rule::{self, Key as _, Node};
 use crate::{Device, File, Lack};
+
+/// The lists of a segment.
+type Lists = rule::Lists<Key, Vec<Action>>;
 
 /// Characters of a line that testpmd reads.
 const MOST_CHARACTERS: usize = 511;
@@ -112,30 +115,30 @@ impl Emitter<'_> {
         let mut rules = Vec::new();
         if let Node::Exit { .. } = lists.nodes[lists.root] {
             if driver.takes_rest() {
-                let rest = Line { when: Conditions::default(), to: lists.root, origin: None };
+                let rest =
+                    Line { order: 0, when: Conditions::default(), to: lists.root, origin: None };
                 rules.push(self.rule(0, 0, &rest)?);
             }
             return Ok(rules);
         }
         if driver.groups {
             // The first group is the smallest and slowest of these cards.
-            let rest = Line { when: Conditions::default(), to: lists.root, origin: None };
+            let rest = Line { order: 0, when: Conditions::default(), to: lists.root, origin: None };
             rules.push(self.rule(0, 0, &rest)?);
         }
         for &node in &lists.order {
             let Node::List { step, lines } = &lists.nodes[node] else { continue };
-            let priorities = priorities(lines);
             let kept = match driver.takes_rest() {
                 true => vec![true; lines.len()],
                 false => exact::kept(driver, lines),
             };
-            let most = priorities.last().map_or(0, |last| last + 1);
+            let most = lines.last().map_or(0, |last| last.order + 1);
             if driver.takes_rest() && most > driver.priorities {
                 return Err((*step, Lack::Room("priorities", most, driver.priorities)));
             }
             let group = if driver.groups { self.group(node) } else { 0 };
-            for ((line, priority), _) in lines.iter().zip(priorities).zip(kept).filter(|of| of.1) {
-                let priority = if driver.takes_rest() { priority } else { 0 };
+            for (line, _) in lines.iter().zip(kept).filter(|of| of.1) {
+                let priority = if driver.takes_rest() { line.order } else { 0 };
                 let rule = self.rule(group, priority, line)?;
                 let length = rule.at(u32::MAX).command(driver).len();
                 if length > MOST_CHARACTERS {
@@ -161,7 +164,7 @@ impl Emitter<'_> {
             Node::List { .. } => {
                 return Ok(vec![("jump", vec![("group", self.group(to).to_string())])]);
             }
-            Node::Exit { step, actions } => (*step, actions),
+            Node::Exit { step, exit: actions } => (*step, actions),
         };
         let mut all: Vec<Act> = Vec::new();
         if self.driver.counts {
@@ -215,7 +218,7 @@ fn mac(address: &[u8]) -> String {
 /// The items of a conjunction.
 fn items(driver: &Driver, when: &Conditions) -> Vec<Item> {
     let mut all: Vec<Item> = vec![("eth", Vec::new())];
-    let is = |key, number: u128| when.of(key) == Some((number, key.all()));
+    let is = |key, number: u128| when.of(key) == Some((number, key.ones()));
     let any = |from: Key, to: Key| when.fields().iter().any(|of| (from..=to).contains(&of.0));
     let tagged = any(Key::Tci, Key::InnerType);
     if tagged {

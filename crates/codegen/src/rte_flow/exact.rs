@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use net::wire::{ether_type, ip_protocol};
 
-use super::field::{Conditions, Key};
-use super::steps::Line;
+use super::field::{Conditions, Key, Line};
 use super::{Driver, Masks};
+use crate::rule::Key as _;
 
 /// What a pattern looks at: the type of frames, the protocol, and the fields beyond these.
 type Shape = (Option<u128>, Option<u128>, BTreeSet<Key>);
@@ -18,7 +18,7 @@ type Shape = (Option<u128>, Option<u128>, BTreeSet<Key>);
 const MOST_COMPARED: usize = 1024;
 
 fn shape(when: &Conditions) -> Option<Shape> {
-    if when.fields().iter().any(|(key, _, mask)| *mask != key.all()) {
+    if when.fields().iter().any(|(key, _, mask)| *mask != key.ones()) {
         return None;
     }
     let of = |key| when.of(key).map(|of| of.0);

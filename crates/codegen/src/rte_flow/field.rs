@@ -1,18 +1,20 @@
 //! Fields that patterns match: what the numbers that a program tests are called on a card, and which masks
 //! stand for a set of numbers.
 
-use ir::layout::{Header, Kind, Layout};
-use ir::program::{Program, Term, TermId};
+use ir::layout::{Header, Kind};
+use ir::program::{Exit, TermId};
 use ir::{Base, IntervalSet};
 use net::wire::{ether_type, ip_protocol};
 
 use super::Driver;
+use super::action::{self, Action};
 use crate::Lack;
-use crate::rule::{input_bits, prefixes};
+use crate::number::Rows;
+use crate::rule::{self, Key as _, Matcher, Packets, input_bits, lack, prefixes};
 
 /// A field of an item. In this order they are written: each stands behind those that say that it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(crate) enum Key {
     EthDst,
     EthSrc,
     EthType,
@@ -36,8 +38,8 @@ pub(super) enum Key {
     IcmpCode,
 }
 
-impl Key {
-    pub(super) fn width(self) -> u16 {
+impl rule::Key for Key {
+    fn width(self) -> u16 {
         match self {
             Key::EthDst | Key::EthSrc => 48,
             Key::EthType | Key::Tci | Key::InnerType | Key::SourcePort | Key::DestinationPort => 16,
@@ -48,75 +50,20 @@ impl Key {
             Key::Source6 | Key::Destination6 => 128,
         }
     }
-
-    /// All its bits.
-    pub(super) fn all(self) -> u128 {
-        u128::MAX >> (128 - self.width())
-    }
 }
 
 /// Alternatives of one set of numbers are no more than this.
 const MOST_ALTERNATIVES: usize = 1 << 12;
 
-/// A conjunction: some bits of some fields, in the order of the fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Conditions(Vec<(Key, u128, u128)>);
+/// A conjunction: some bits of some fields.
+pub(crate) type Conditions = rule::Conditions<Key>;
 
-impl Conditions {
-    pub(super) fn exact(key: Key, value: u128) -> Self {
-        Self::masked(key, value, key.all())
-    }
-
-    pub(super) fn masked(key: Key, value: u128, mask: u128) -> Self {
-        match mask {
-            0 => Self::default(),
-            mask => Self(vec![(key, value & mask, mask)]),
-        }
-    }
-
-    /// Fields, numbers and masks.
-    pub(super) fn fields(&self) -> &[(Key, u128, u128)] {
-        &self.0
-    }
-
-    pub(super) fn of(&self, key: Key) -> Option<(u128, u128)> {
-        self.0.iter().find(|one| one.0 == key).map(|one| (one.1, one.2))
-    }
-
-    /// What matches both; `None` if nothing does.
-    pub(super) fn and(&self, other: &Self) -> Option<Self> {
-        if !self.meets(other) {
-            return None;
-        }
-        let mut all = self.0.clone();
-        for &(key, value, mask) in &other.0 {
-            match all.binary_search_by_key(&key, |one| one.0) {
-                Ok(at) => (all[at].1, all[at].2) = (all[at].1 | value, all[at].2 | mask),
-                Err(at) => all.insert(at, (key, value, mask)),
-            }
-        }
-        Some(Self(all))
-    }
-
-    /// Whether some packet matches both.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        let differs = |(key, value, mask): &(Key, u128, u128)| {
-            other.of(*key).is_some_and(|(v, m)| (value ^ v) & mask & m != 0)
-        };
-        !self.0.iter().any(differs)
-    }
-
-    /// Whether it matches whatever the other matches.
-    pub(super) fn covers(&self, other: &Self) -> bool {
-        self.0.iter().all(|(key, value, mask)| {
-            other.of(*key).is_some_and(|(v, m)| mask & !m == 0 && (value ^ v) & mask == 0)
-        })
-    }
-}
+/// A pattern of a list, and where it leads.
+pub(super) type Line = rule::Line<Key>;
 
 /// Where on a card a number is that a program tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// Bits of a field from `low` on, where some conditions hold.
     Bits { key: Key, low: u16, width: u16, needs: Conditions },
     /// The type of a frame, with its tag.
@@ -132,36 +79,7 @@ pub(super) enum Seen {
 #[derive(Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub(super) driver: &'a Driver,
-    pub(super) program: &'a Program,
-    pub(super) layout: &'a Layout,
-}
-
-/// What is missing where a number is to be tested.
-pub(super) fn lack(program: &Program, layout: &Layout, term: TermId) -> Lack {
-    if program.verifies(term) {
-        return Lack::Checksum;
-    }
-    match program.term(term) {
-        Term::Input(field) if *field == ir::field::meta::LEN => Lack::Length,
-        Term::Sum16 { .. } => Lack::Checksum,
-        Term::OnesSum(_) => Lack::Number("a ones' complement sum"),
-        Term::Bound(..) => Lack::Found,
-        Term::Cell(..) => Lack::Cells,
-        Term::Position(_) => Lack::Number("where a header is"),
-        Term::Hash(..) => Lack::Number("a hash"),
-        Term::Map(..) => Lack::Number("what a range map yields"),
-        Term::Now => Lack::Clock,
-        of => match input_bits(program, term) {
-            Some(field) => {
-                Lack::Field(layout.name_of(field).map_or(field.to_string(), |name| name.text))
-            }
-            None => {
-                let worst = of.operands().into_iter().map(|of| lack(program, layout, of));
-                let is_field = |lack: &Lack| matches!(lack, Lack::Field(_));
-                worst.filter(|lack| !is_field(lack)).min().unwrap_or(Lack::Number("a sum"))
-            }
-        },
-    }
+    pub(super) packets: Packets<'a>,
 }
 
 impl Sight<'_> {
@@ -171,7 +89,7 @@ impl Sight<'_> {
             let from = 8 * header.offset;
             (from..from + 8 * i32::from(header.length)).contains(&bit)
         };
-        self.layout.headers().iter().rev().find(inside)
+        self.packets.layout.headers().iter().rev().find(inside)
     }
 
     /// Conditions under which a header is there.
@@ -179,8 +97,8 @@ impl Sight<'_> {
         if header.depth > 0 || header.offset < 0 {
             return None;
         }
-        let has = |kind| self.layout.headers().iter().any(|header| header.kind == kind);
-        let ethernet = self.layout.headers().first()?;
+        let has = |kind| self.packets.layout.headers().iter().any(|header| header.kind == kind);
+        let ethernet = self.packets.layout.headers().first()?;
         if ethernet.kind != Kind::Ethernet || ethernet.offset != 0 || has(Kind::InnerVlan) {
             return None;
         }
@@ -220,8 +138,8 @@ impl Sight<'_> {
     /// # Errors
     /// What the card lacks.
     pub(super) fn find(&self, term: TermId) -> Result<Seen, Lack> {
-        let lack = || lack(self.program, self.layout, term);
-        let field = input_bits(self.program, term).filter(|field| field.base == Base::Data);
+        let lack = || lack(self.packets, term);
+        let field = input_bits(self.packets.program, term).filter(|field| field.base == Base::Data);
         let field = field.ok_or_else(lack)?;
         let (start, width) = (i32::from(field.offset), field.width);
         self.transport(start, width).or_else(|| self.see(start, width)).ok_or_else(lack)
@@ -257,7 +175,7 @@ impl Sight<'_> {
 
     /// Bits behind an IPv4 header.
     fn transport(&self, start: i32, width: u16) -> Option<Seen> {
-        let network = self.layout.network().filter(|network| network.kind == Kind::Ipv4)?;
+        let network = self.packets.layout.network().filter(|network| network.kind == Kind::Ipv4)?;
         let needs = self.needs(network)?;
         let header = self.header(start);
         let at = match header {
@@ -360,25 +278,56 @@ impl Sight<'_> {
     }
 }
 
+impl Matcher for Driver {
+    type Key = Key;
+    type Seen = Seen;
+    type Exit = Vec<Action>;
+
+    const MOST_RULES: usize = 1 << 16;
+
+    fn find(&self, packets: Packets<'_>, term: TermId) -> Result<Seen, Lack> {
+        Sight { driver: self, packets }.find(term)
+    }
+
+    fn within(
+        &self,
+        packets: Packets<'_>,
+        seen: &Seen,
+        set: &IntervalSet,
+        protocols: Option<&[u8]>,
+    ) -> Result<Vec<Conditions>, Option<usize>> {
+        Sight { driver: self, packets }.within(seen, set, protocols)
+    }
+
+    fn field(seen: &Seen) -> Option<(Key, &Conditions)> {
+        let Seen::Bits { key, low: 0, width, needs } = seen else { return None };
+        (*width == key.width()).then_some((*key, needs))
+    }
+
+    fn is_protocol(seen: &Seen) -> bool {
+        matches!(seen, Seen::Bits { key: Key::Protocol, .. })
+    }
+
+    fn asks(seen: &Seen) -> bool {
+        *seen != Seen::Offset
+    }
+
+    fn sends(&self, packets: Packets<'_>, exit: &Exit, rows: &Rows) -> Result<Vec<Action>, Lack> {
+        action::actions(self, packets, exit, rows)
+    }
+
+    fn counts(&self) -> bool {
+        self.counts
+    }
+
+    fn leads(&self) -> bool {
+        self.groups
+    }
+}
+
 /// The field that bits lie in, and the lowest bit of it that counts.
 fn within(fields: &[(i32, Key)], at: i32, end: i32) -> Option<(Key, u16)> {
     let inside = |(from, key): &&(i32, Key)| *from <= at && end <= from + i32::from(key.width());
     let &(from, key) = fields.iter().find(inside)?;
     Some((key, (from + i32::from(key.width()) - end) as u16))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_conjunction_is_empty_where_bits_differ() {
-        let a = Conditions::masked(Key::Destination, 0x0a00_0000, 0xff00_0000);
-        let b = Conditions::masked(Key::Destination, 0x0a01_0000, 0xffff_0000);
-        assert_eq!(a.and(&b), Some(b.clone()));
-        assert!(a.covers(&b) && !b.covers(&a) && a.meets(&b));
-        assert_eq!(b.and(&Conditions::exact(Key::Destination, 0x0a02_0000)), None);
-        let both = Conditions::exact(Key::Ttl, 1).and(&Conditions::exact(Key::Tos, 2)).unwrap();
-        assert_eq!(both.fields().iter().map(|f| f.0).collect::<Vec<_>>(), [Key::Tos, Key::Ttl]);
-    }
 }

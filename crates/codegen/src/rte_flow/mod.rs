@@ -12,15 +12,15 @@ mod exact;
 mod field;
 mod presume;
 mod read;
-mod steps;
 
 use ir::Program;
 use ir::layout::Layout;
 use ir::program::{Continuation, StepId};
 use net::wire::ip_protocol;
 
+use crate::rule::{self, Packets};
 use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
-use field::{Key, Sight};
+use field::Key;
 
 /// The file of commands.
 const COMMANDS: &str = "flows.txt";
@@ -193,7 +193,7 @@ impl Target for Driver {
         step: StepId,
         layout: &Layout,
     ) -> Result<Vec<Presumption>, Lack> {
-        steps::decide(&Sight { driver: self, program, layout }, step)?;
+        rule::decide(self, Packets { program, layout }, step)?;
         Ok(presume::presumed(self, program, step, layout))
     }
 
@@ -203,7 +203,7 @@ impl Target for Driver {
         step: StepId,
         layout: &Layout,
     ) -> Result<Vec<Presumed>, Lack> {
-        steps::does(self, program, step, layout)?;
+        rule::does(self, Packets { program, layout }, step)?;
         Ok(Vec::new())
     }
 

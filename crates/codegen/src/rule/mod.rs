@@ -1,12 +1,18 @@
 //! Rules as devices match them, whatever fields they know: which bits a number is, which header lies where in the packets of a
 //! rule, which masks make up a set of numbers, and how long the rows of lookups matter.
 
+mod conditions;
+mod lists;
+
 use std::collections::BTreeSet;
 
 use ir::field::ip;
 use ir::layout::{Evidence, Kind, Layout, Start};
 use ir::program::{LookupId, Program, Step, Term, TermId};
 use ir::{Base, Field, IntervalSet};
+
+pub(crate) use conditions::{Conditions, Key};
+pub(crate) use lists::{Line, Lists, Matcher, Node, Packets, decide, does, lack};
 
 /// The bits of the packet that a term is.
 pub(crate) fn input_bits(program: &Program, term: TermId) -> Option<Field> {
