@@ -20,7 +20,7 @@ use crate::{Lack, Segment};
 const MOST_LISTS: usize = 1 << 16;
 
 /// Rules are compared with those before them up to so many.
-const MOST_COMPARED: usize = 64;
+const MOST_COMPARED: usize = 256;
 
 /// The packets of a step.
 #[derive(Clone, Copy)]
