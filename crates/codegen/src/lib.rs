@@ -6,6 +6,7 @@
 //! device was given with what it should do. Readers share no code with emitters.
 #![forbid(unsafe_code)]
 
+mod draft;
 pub mod ebpf;
 mod number;
 pub mod openflow;

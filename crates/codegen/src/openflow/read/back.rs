@@ -1,7 +1,8 @@
 //! The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
 
-use super::text::{Act, Entry, Failure, Name};
+use super::text::{Act, Entry, Name};
 use crate::Device;
+use crate::draft::Failure;
 
 /// # Errors
 /// An entry that lets frames from the cores do anything else, or a port that none leads to.

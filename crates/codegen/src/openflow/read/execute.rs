@@ -3,19 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use ir::model::BinaryOp;
 use ir::program::{
     Atom, ClassifyRule, Continuation, End, Exit, OnesSum, Program, Step, StepId, Term, TermId,
     Write, Writes,
 };
-use ir::{Base, Field, IntervalSet, Port, Reason};
+use ir::{IntervalSet, Port, Reason};
 
 use super::sight::{Question, Seen, Sight};
-use super::terms::Terms;
-use super::text::{Act, Entry, Failure, Name};
+use super::text::{Act, Entry, Name};
 use crate::Device;
-
-/// Steps of a program that is read.
-const MOST_STEPS: usize = 1 << 20;
+use crate::draft::{self, At, Draft, Failure, data, joined};
 
 /// Why a packet is dropped that no entry takes.
 const LOST: Reason = Reason("no-flow-entry");
@@ -23,21 +21,11 @@ const LOST: Reason = Reason("no-flow-entry");
 /// A field, or one of its bytes, from 1: of a mask with many gaps each byte is looked at by itself.
 type Part = (Name, u16);
 
-/// What an entry matches, by field.
-type Sets = Vec<(Part, IntervalSet)>;
-
 /// An entry whose conditions depend on the packet.
-struct Rule {
-    entry: usize,
-    sets: Sets,
-    to: Draft,
-}
+type Rule = draft::Rule<Part>;
 
 /// Entries with their arms, the fields that they look at, and those that are known.
 type Shape = (Vec<(usize, u32)>, Vec<Part>, Vec<Name>);
-
-/// A step of the program, before they are put in order.
-type Draft = usize;
 
 /// What tables hand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,10 +86,8 @@ struct Execution<'a> {
     device: &'a Device<'a>,
     segment: usize,
     port: u32,
-    terms: Terms,
-    steps: Vec<Step>,
-    made: HashMap<Place, Draft>,
-    exits: HashMap<Exit, Draft>,
+    draft: Draft,
+    made: HashMap<Place, At>,
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
     /// Rules by entries and arms, the fields that they look at, and those that are known.
@@ -129,17 +115,15 @@ pub(super) fn program(
         .map(|(at, entry)| *first.entry((entry.cookie, &entry.acts[..])).or_insert(at))
         .collect();
     for &port in &of.ingress {
-        let mut execution = Execution {
+        let execution = Execution {
             entries,
             tables: &tables,
             alike: &alike,
             device,
             segment,
             port,
-            terms: Terms::new(of.program.terms.clone()),
-            steps: Vec::new(),
+            draft: Draft::new(&of.program),
             made: HashMap::new(),
-            exits: HashMap::new(),
             sets: HashMap::new(),
             rules: HashMap::new(),
         };
@@ -161,44 +145,26 @@ impl Execution<'_> {
         &self.device.segments[self.segment].program
     }
 
-    fn run(&mut self) -> Result<Program, Failure> {
+    fn run(mut self) -> Result<Program, Failure> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
         let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
         let root = self.at(Place::Table(machine, packet))?;
-        let steps = in_order(std::mem::take(&mut self.steps), root);
-        let terms = std::mem::replace(&mut self.terms, Terms::new(Vec::new())).into_all();
-        let of = self.of();
-        Ok(Program {
-            entry: of.entry,
-            continuation: of.continuation,
-            terms,
-            state: of.state.clone(),
-            tables: of.tables.clone(),
-            lookups: of.lookups.clone(),
-            steps,
-        })
-    }
-
-    fn step(&mut self, step: Step) -> Result<Draft, Failure> {
-        if self.steps.len() >= MOST_STEPS {
-            return Err((0, format!("it is more than {MOST_STEPS} steps")));
-        }
-        self.steps.push(step);
-        Ok(self.steps.len() - 1)
+        let of = &self.device.segments[self.segment].program;
+        Ok(self.draft.program(root, of))
     }
 
     /// The step of a place.
-    fn at(&mut self, place: Place) -> Result<Draft, Failure> {
-        if let Some(&draft) = self.made.get(&place) {
-            return Ok(draft);
+    fn at(&mut self, place: Place) -> Result<At, Failure> {
+        if let Some(&at) = self.made.get(&place) {
+            return Ok(at);
         }
         let made = match &place {
             Place::Table(machine, packet) => self.table(*machine, packet),
             Place::Act(entry, act, machine, packet) => self.act(*entry, *act, *machine, packet),
             Place::End(entry, packet) => self.end(*entry, packet),
         };
-        let draft = match made {
-            Ok(draft) => draft,
+        let at = match made {
+            Ok(at) => at,
             Err(Stop::Fail(failure)) => return Err(failure),
             Err(Stop::Ask(question)) => {
                 let with = |sight: Sight| {
@@ -212,23 +178,14 @@ impl Execution<'_> {
                 };
                 let yes = self.at(with(question.yes))?;
                 let no = self.at(with(question.no))?;
-                self.test(question.atom, yes, no)?
+                self.draft.test(question.atom, yes, no)?
             }
         };
-        self.made.insert(place, draft);
-        Ok(draft)
+        self.made.insert(place, at);
+        Ok(at)
     }
 
-    fn test(&mut self, atom: Atom, yes: Draft, no: Draft) -> Result<Draft, Failure> {
-        if yes == no {
-            return Ok(yes);
-        }
-        let element = self.of().entry.node;
-        let [yes, no] = [yes, no].map(|draft| StepId(draft as u32));
-        self.step(Step::Test { atom, yes, no, element })
-    }
-
-    fn table(&mut self, machine: Machine, packet: &Packet) -> Result<Draft, Stop> {
+    fn table(&mut self, machine: Machine, packet: &Packet) -> Result<At, Stop> {
         let entries = self.entries;
         let all = self.tables.get(&machine.table).map_or(&[][..], Vec::as_slice);
         let known = |name: Name| match name {
@@ -238,8 +195,8 @@ impl Execution<'_> {
             name => packet.changes.set.get(&name).copied(),
         };
         let mut fields: BTreeMap<Name, Seen> = BTreeMap::new();
-        let mut rules: Vec<(usize, Sets)> = Vec::new();
-        let mut seen_before: HashSet<Sets> = HashSet::new();
+        let mut rules: Vec<(usize, Vec<(Part, IntervalSet)>)> = Vec::new();
+        let mut seen_before: HashSet<Vec<(Part, IntervalSet)>> = HashSet::new();
         let mut last = None;
         let bits = all.iter().flat_map(|&at| &entries[at].when);
         let apart: BTreeSet<Name> =
@@ -265,7 +222,7 @@ impl Execution<'_> {
                 let seen = match fields.get(&bits.name) {
                     Some(seen) => *seen,
                     None => {
-                        let seen = packet.sight.field(&mut self.terms, bits.name)?;
+                        let seen = packet.sight.field(&mut self.draft.terms, bits.name)?;
                         fields.insert(bits.name, seen);
                         seen
                     }
@@ -308,9 +265,9 @@ impl Execution<'_> {
         }
         let otherwise = match last {
             Some(at) => self.at(Place::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?,
-            None => self.lost().map_err(Stop::Fail)?,
+            None => self.draft.lost(LOST).map_err(Stop::Fail)?,
         };
-        let mut known: HashMap<usize, Draft> = HashMap::new();
+        let mut known: HashMap<usize, At> = HashMap::new();
         let mut all: Vec<Rule> = Vec::with_capacity(rules.len());
         for (entry, sets) in rules {
             // Entries that do the same lead to one step.
@@ -338,8 +295,8 @@ impl Execution<'_> {
         &mut self,
         fields: &BTreeMap<Name, Seen>,
         rules: Vec<Rule>,
-        otherwise: Draft,
-    ) -> Result<Draft, Failure> {
+        otherwise: At,
+    ) -> Result<At, Failure> {
         let element = self.of().entry.node;
         let mut names: Vec<Part> = rules.iter().flat_map(|r| r.sets.iter().map(|s| s.0)).collect();
         names.sort_unstable();
@@ -347,47 +304,28 @@ impl Execution<'_> {
         let field = |(name, byte): &Part| match fields.get(name) {
             Some(Seen::Bits(field) | Seen::Tag(field)) if *byte > 0 => {
                 let first = 8 * (byte - 1);
-                Some(bits(field.offset + first, (field.width - first).min(8)))
+                Some(data(field.offset + first, (field.width - first).min(8)))
             }
             Some(Seen::Bits(field) | Seen::Tag(field)) => Some(*field),
             _ => None,
         };
         let term = |this: &mut Self, part: &Part| match field(part) {
-            Some(field) => this.terms.input(field),
-            None => this.terms.constant(0),
+            Some(field) => this.draft.terms.input(field),
+            None => this.draft.terms.constant(0),
         };
         match &names[..] {
             [] => Ok(otherwise),
             [name] => {
                 let on = term(self, name);
-                let mut left = IntervalSet::full(field(name).map_or(1, |field| field.width));
-                // Sets that lead to one step are one case.
-                let mut cases: BTreeMap<Draft, Vec<(u128, u128)>> = BTreeMap::new();
-                for rule in &rules {
-                    let set = left.intersect(&rule.sets[0].1);
-                    left = left.subtract(&set);
-                    if rule.to != otherwise {
-                        cases.entry(rule.to).or_default().extend(set.intervals());
-                    }
-                }
-                let case = |(to, set)| (IntervalSet::from_intervals(set), StepId(to as u32));
-                let cases: Vec<(IntervalSet, StepId)> = cases.into_iter().map(case).collect();
-                let cases: Vec<_> = cases.into_iter().filter(|case| !case.0.is_empty()).collect();
-                let otherwise = StepId(otherwise as u32);
-                match &cases[..] {
-                    [] => Ok(otherwise.0 as usize),
-                    [(set, yes)] => {
-                        let atom = Atom::Test(on, set.clone().into());
-                        self.test(atom, yes.0 as usize, otherwise.0 as usize)
-                    }
-                    _ => self.step(Step::Switch { on, cases, otherwise, element }),
-                }
+                let width = field(name).map_or(1, |field| field.width);
+                let sets = rules.iter().map(|rule| (&rule.sets[0].1, rule.to));
+                self.draft.switch(on, width, sets, otherwise)
             }
             names => {
                 let keys = names.iter().map(|name| term(self, name)).collect();
                 let mut arms: Vec<StepId> = Vec::new();
-                let mut index: HashMap<Draft, u32> = HashMap::new();
-                let mut arm = |to: Draft| {
+                let mut index: HashMap<At, u32> = HashMap::new();
+                let mut arm = |to: At| {
                     *index.entry(to).or_insert_with(|| {
                         arms.push(StepId(to as u32));
                         arms.len() as u32 - 1
@@ -413,32 +351,16 @@ impl Execution<'_> {
                     });
                 let rules = Arc::clone(rules);
                 let otherwise = StepId(otherwise as u32);
-                self.step(Step::Classify { table: None, keys, rules, arms, otherwise, element })
+                self.draft.step(Step::Classify {
+                    table: None,
+                    keys,
+                    rules,
+                    arms,
+                    otherwise,
+                    element,
+                })
             }
         }
-    }
-
-    /// A packet that no entry takes is dropped.
-    fn lost(&mut self) -> Result<Draft, Failure> {
-        let entry = self.of().entry;
-        let exit = Exit {
-            effects: Vec::new(),
-            writes: Writes::default(),
-            end: End::Drop { element: entry.node, reason: LOST },
-            barrier: None,
-            visited: vec![entry],
-            copies: Vec::new(),
-        };
-        self.exit(exit)
-    }
-
-    fn exit(&mut self, exit: Exit) -> Result<Draft, Failure> {
-        if let Some(&draft) = self.exits.get(&exit) {
-            return Ok(draft);
-        }
-        let draft = self.step(Step::Exit(Box::new(exit.clone())))?;
-        self.exits.insert(exit, draft);
-        Ok(draft)
     }
 
     /// Executes an action, and those behind it.
@@ -448,7 +370,7 @@ impl Execution<'_> {
         index: usize,
         mut machine: Machine,
         packet: &Packet,
-    ) -> Result<Draft, Stop> {
+    ) -> Result<At, Stop> {
         let entry = &self.entries[at];
         let fail = |message: String| Stop::Fail((entry.line, message));
         let Some(act) = entry.acts.get(index) else {
@@ -479,7 +401,7 @@ impl Execution<'_> {
                 if changes.popped || changes.pushed.is_some() {
                     return Err(fail("a second tag is popped, or one that was pushed".into()));
                 }
-                changes.popped = packet.sight.tagged(&mut self.terms)?;
+                changes.popped = packet.sight.tagged(&mut self.draft.terms)?;
             }
             Act::PushTag(tag) => {
                 if changes.pushed.is_some() {
@@ -510,27 +432,27 @@ impl Execution<'_> {
         index: usize,
         machine: Machine,
         mut packet: Packet,
-    ) -> Result<Draft, Stop> {
+    ) -> Result<At, Stop> {
         let line = self.entries[at].line;
-        if !packet.sight.is_ip_frame(&mut self.terms)? {
+        if !packet.sight.is_ip_frame(&mut self.draft.terms)? {
             return self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail);
         }
         let end = Place::End(at, packet.clone());
-        let Some(ip) = packet.sight.ip(&mut self.terms)? else {
+        let Some(ip) = packet.sight.ip(&mut self.draft.terms)? else {
             return self.at(end).map_err(Stop::Fail);
         };
         let aged = packet.changes.aged.checked_add(1).filter(|aged| *aged < u8::MAX);
         let aged = aged.ok_or_else(|| Stop::Fail((line, "'dec_ttl' too often".into())))?;
         packet.changes.aged = aged;
-        let ttl = self.terms.input(bits(8 * ip + 64, 8));
+        let ttl = self.draft.terms.input(data(8 * ip + 64, 8));
         let lives = IntervalSet::range(u128::from(aged) + 1, 255);
         let yes = self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)?;
         let no = self.at(end).map_err(Stop::Fail)?;
-        self.test(Atom::Test(ttl, lives.into()), yes, no).map_err(Stop::Fail)
+        self.draft.test(Atom::Test(ttl, lives.into()), yes, no).map_err(Stop::Fail)
     }
 
     /// The exit behind an entry.
-    fn end(&mut self, at: usize, packet: &Packet) -> Result<Draft, Stop> {
+    fn end(&mut self, at: usize, packet: &Packet) -> Result<At, Stop> {
         let entry = &self.entries[at];
         let fail = |message: String| Stop::Fail((entry.line, message));
         let place = self.segment as u64 + 1;
@@ -539,15 +461,15 @@ impl Execution<'_> {
         let exit = match self.of().steps.get(step as usize) {
             Some(Step::Exit(exit)) if entry.cookie >> 24 & 0xfff == place => exit.clone(),
             // Packets may be lost at other entries.
-            _ if packet.sent.is_none() => return self.lost().map_err(Stop::Fail),
+            _ if packet.sent.is_none() => return self.draft.lost(LOST).map_err(Stop::Fail),
             _ => return Err(fail(format!("cookie {:#x} is no exit's", entry.cookie))),
         };
         let Some((port, changes)) = &packet.sent else {
             let end = match exit.end {
                 end @ End::Drop { .. } => end,
-                _ => return self.lost().map_err(Stop::Fail),
+                _ => return self.draft.lost(LOST).map_err(Stop::Fail),
             };
-            return self.exit(Exit { end, ..*exit }).map_err(Stop::Fail);
+            return self.draft.exit(Exit { end, ..*exit }).map_err(Stop::Fail);
         };
         if *port == self.device.cores
             && let Changes { popped: false, pushed: Some((0x88a8, id, _)), set, aged: 0 } = changes
@@ -557,7 +479,7 @@ impl Execution<'_> {
                 return Err(fail(format!("exit {step} hands no packet off")));
             }
             let handoff = Exit::handoff(Continuation(*id), Vec::new());
-            return self.exit(Exit { effects: exit.effects, ..handoff }).map_err(Stop::Fail);
+            return self.draft.exit(Exit { effects: exit.effects, ..handoff }).map_err(Stop::Fail);
         }
         let end = self.pushed(&exit.end, *port);
         let end = end.ok_or_else(|| fail(format!("port {port} is no way out of the chain")))?;
@@ -580,7 +502,7 @@ impl Execution<'_> {
     }
 
     /// An exit of a packet that changes.
-    fn leave(&mut self, packet: &Packet, changes: &Changes, exit: Exit) -> Result<Draft, Stop> {
+    fn leave(&mut self, packet: &Packet, changes: &Changes, exit: Exit) -> Result<At, Stop> {
         let mut bytes: BTreeMap<i32, (u8, TermId)> = BTreeMap::new();
         let start = self.frame(changes, &mut bytes);
         if changes.aged > 0 || changes.set.keys().any(|n| matches!(n, Name::Dscp | Name::Ecn)) {
@@ -589,7 +511,7 @@ impl Execution<'_> {
         let write = |(offset, (length, value))| Write { offset, length, value };
         let bytes = bytes.into_iter().map(write).collect();
         let writes = Writes { start, bytes, ..Writes::default() };
-        self.exit(Exit { writes, ..exit }).map_err(Stop::Fail)
+        self.draft.exit(Exit { writes, ..exit }).map_err(Stop::Fail)
     }
 
     /// Writes to the IPv4 header.
@@ -599,7 +521,7 @@ impl Execution<'_> {
         changes: &Changes,
         bytes: &mut BTreeMap<i32, (u8, TermId)>,
     ) -> Result<(), Box<Question>> {
-        let terms = &mut self.terms;
+        let terms = &mut self.draft.terms;
         let Some(ip) = sight.ip(terms)? else { return Ok(()) };
         if sight.is_zero_protocol(terms, ip)? {
             return Ok(());
@@ -619,25 +541,25 @@ impl Execution<'_> {
             return Ok(());
         }
         let first = 8 * ip;
-        let checksum = terms.input(bits(first + 80, 16));
+        let checksum = terms.input(data(first + 80, 16));
         let mut sum = OnesSum { complement: true, minus: vec![checksum], ..OnesSum::default() };
         if changes.aged > 0 {
-            let ttl = terms.input(bits(first + 64, 8));
-            let left = terms.minus(ttl, changes.aged.into());
+            let ttl = terms.input(data(first + 64, 8));
+            let left = terms.with(BinaryOp::Sub, ttl, changes.aged.into());
             bytes.insert(i32::from(ip) + 8, (1, left));
             sum.constant = 0xffff - 0x100 * u16::from(changes.aged);
         }
         if service.is_some() {
             let mut part = |value: Option<&u128>, offset, width| match value {
                 Some(value) => terms.constant(*value),
-                None => terms.input(bits(first + offset, width)),
+                None => terms.input(data(first + offset, width)),
             };
             let (high, low) = (part(dscp, 8, 6), part(ecn, 14, 2));
             let service = terms.add(Term::Concat { high, low, width: 2 });
             bytes.insert(i32::from(ip) + 1, (1, service));
-            let high = terms.input(bits(first, 8));
+            let high = terms.input(data(first, 8));
             sum.plus.push(terms.add(Term::Concat { high, low: service, width: 8 }));
-            sum.minus.push(terms.input(bits(first, 16)));
+            sum.minus.push(terms.input(data(first, 16)));
         }
         let sum = terms.add(Term::OnesSum(sum));
         bytes.insert(i32::from(ip) + 10, (2, sum));
@@ -646,12 +568,12 @@ impl Execution<'_> {
 
     /// Writes to the header of the frame, and where the packet starts then.
     fn frame(&mut self, changes: &Changes, bytes: &mut BTreeMap<i32, (u8, TermId)>) -> i32 {
-        let terms = &mut self.terms;
+        let terms = &mut self.draft.terms;
         let start = 4 * (i32::from(changes.popped) - i32::from(changes.pushed.is_some()));
         for (at, name) in [(0, Name::EthDst), (48, Name::EthSrc)] {
             let value = match changes.set.get(&name) {
                 Some(value) => terms.constant(*value),
-                None if start != 0 => terms.input(bits(at, 48)),
+                None if start != 0 => terms.input(data(at, 48)),
                 None => continue,
             };
             bytes.insert(start + i32::from(at) / 8, (6, value));
@@ -673,58 +595,4 @@ fn parts(width: u16, apart: bool) -> impl Iterator<Item = (u16, u16, u16)> {
     };
     let whole = (!apart).then_some((0, 0, width));
     whole.into_iter().chain((0..width).step_by(8).filter(move |_| apart).map(byte))
-}
-
-/// Makes one rule of neighbours that lead to one step and differ in one field, as prefixes of a range do.
-fn joined(rules: Vec<Rule>) -> Vec<Rule> {
-    let mut joined: Vec<Rule> = Vec::with_capacity(rules.len());
-    for rule in rules {
-        joined.push(rule);
-        while let [.., last, next] = &mut joined[..] {
-            let field = differing(&last.sets, &next.sets).filter(|_| last.to == next.to);
-            let Some(field) = field else { break };
-            last.sets[field].1 = last.sets[field].1.union(&next.sets[field].1);
-            joined.pop();
-        }
-    }
-    joined
-}
-
-/// The one field in which two conditions on the same fields differ.
-fn differing(a: &Sets, b: &Sets) -> Option<usize> {
-    let names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0);
-    let mut differ = (0..a.len()).filter(|&at| names && a[at].1 != b[at].1);
-    let first = differ.next()?;
-    differ.next().is_none().then_some(first)
-}
-
-fn bits(offset: u16, width: u16) -> Field {
-    Field::bits(Base::Data, offset, width)
-}
-
-/// Steps in an order in which each stands behind those that lead to it; without those that none leads to.
-fn in_order(mut steps: Vec<Step>, root: Draft) -> Vec<Step> {
-    // A step was made after those that it leads to.
-    let mut reached = vec![false; steps.len()];
-    reached[root] = true;
-    for at in (0..steps.len()).rev().filter(|at| *at <= root) {
-        if reached[at] {
-            steps[at].next().for_each(|next| reached[next.0 as usize] = true);
-        }
-    }
-    let mut number = vec![StepId(0); steps.len()];
-    let all = (0..steps.len()).rev().filter(|&at| reached[at]);
-    for (at, id) in all.zip((0..).map(StepId)) {
-        number[at] = id;
-    }
-    let mut at = 0;
-    steps.retain(|_| {
-        at += 1;
-        reached[at - 1]
-    });
-    steps.reverse();
-    for step in &mut steps {
-        step.map_next(|next| number[next.0 as usize]);
-    }
-    steps
 }

@@ -8,17 +8,17 @@ mod back;
 mod execute;
 mod overlap;
 mod sight;
-mod terms;
 mod text;
 
 use ir::Program;
 
 use super::FLOWS;
+use crate::draft::Failure;
 use crate::{Device, File, Unread};
 
 /// Reads what [`super::emit`] wrote, or people changed.
 pub(super) fn read(files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {
-    let unread = |(line, message): text::Failure| Unread { file: FLOWS.into(), line, message };
+    let unread = |(line, message): Failure| Unread { file: FLOWS.into(), line, message };
     let file = files.iter().find(|file| file.name == FLOWS);
     let file = file.ok_or_else(|| unread((0, "it is missing".into())))?;
     let text = std::str::from_utf8(&file.contents);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::text::{Entry, Failure, Name};
+use super::text::{Entry, Name};
+use crate::draft::Failure;
 
 type Masks = Vec<(Name, u128)>;
 

@@ -4,12 +4,12 @@
 //! Headers that are cut off, or whose lengths contradict each other, are not there: all their fields
 //! are 0. So are those of transport headers of later fragments.
 
-use ir::model::CompareOp;
+use ir::model::{BinaryOp, CompareOp};
 use ir::program::Atom;
-use ir::{Base, Field, IntervalSet};
+use ir::{Field, IntervalSet};
 
-use super::terms::Terms;
 use super::text::Name;
+use crate::draft::{Terms, data};
 
 /// Types of frames that are lengths are below.
 const FIRST_TYPE: u128 = 0x600;
@@ -95,10 +95,6 @@ pub(super) struct Question {
 
 /// A field, or the question that is open.
 pub(super) type Answer = Result<Seen, Box<Question>>;
-
-fn data(offset: u16, width: u16) -> Field {
-    Field::bits(Base::Data, offset, width)
-}
 
 impl Sight {
     fn ask(atom: Atom, yes: Sight, no: Sight) -> Box<Question> {
@@ -202,13 +198,13 @@ impl Sight {
             (0, 3) => {
                 let (length, all) =
                     (terms.input(data(from + 16, 16)), terms.input(ir::field::meta::LEN));
-                let end = terms.plus(length, at.into());
+                let end = terms.with(BinaryOp::Add, length, at.into());
                 Self::ask(Atom::Compare(CompareOp::Le, end, all), next, none)
             }
             (0, _) => {
                 let (words, length) =
                     (terms.input(data(from + 4, 4)), terms.input(data(from + 16, 16)));
-                let header = terms.times(words, 4);
+                let header = terms.with(BinaryOp::Mul, words, 4);
                 Self::ask(Atom::Compare(CompareOp::Le, header, length), kind(Network::Ip), none)
             }
             (1, 1) => Self::ask(Self::reaches(terms, at + 28), next, none),
@@ -221,7 +217,7 @@ impl Sight {
             _ => {
                 let (length, all) =
                     (terms.input(data(from + 32, 16)), terms.input(ir::field::meta::LEN));
-                let end = terms.plus(length, (at + 40).into());
+                let end = terms.with(BinaryOp::Add, length, (at + 40).into());
                 Self::ask(Atom::Compare(CompareOp::Le, end, all), kind(Network::Ip6), none)
             }
         })
@@ -357,8 +353,8 @@ impl Sight {
                 1 => Self::ask(Self::within(terms, data(from + 96, 4), 5, 15), next, known(false)),
                 _ => {
                     let (words, all) = (terms.input(data(from + 96, 4)), terms.input(length));
-                    let header = terms.times(words, 4);
-                    let end = terms.plus(header, u128::from((from - 8 * ip) / 8));
+                    let header = terms.with(BinaryOp::Mul, words, 4);
+                    let end = terms.with(BinaryOp::Add, header, u128::from((from - 8 * ip) / 8));
                     let atom = Atom::Compare(CompareOp::Le, end, all);
                     Self::ask(atom, known(true), known(false))
                 }

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::draft::Failure;
+
 /// A field that an entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Name {
@@ -104,9 +106,6 @@ pub(super) struct Entry {
     pub(super) when: Vec<Bits>,
     pub(super) acts: Vec<Act>,
 }
-
-/// What is wrong, and in which line.
-pub(super) type Failure = (usize, String);
 
 /// Reads all entries of a file.
 pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Failure> {

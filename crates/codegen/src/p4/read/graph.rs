@@ -11,6 +11,7 @@ use super::code;
 use super::lexer::Failure;
 use super::machine::{Machine, Next, Place, Rules, State, Stop, undefined};
 use super::output::{Output, is_open, lost, output};
+use crate::draft::in_order;
 use crate::{Device, Segment};
 
 /// Places of a program.
@@ -302,34 +303,6 @@ fn table(
     };
     all.push(step);
     StepId(all.len() as u32 - 1)
-}
-
-/// Steps in an order in which each stands behind those that lead to it; without those that none leads to.
-fn in_order(mut steps: Vec<Step>, root: StepId) -> Vec<Step> {
-    let mut reached = vec![false; steps.len()];
-    if let Some(root) = reached.get_mut(root.0 as usize) {
-        *root = true;
-    }
-    for at in (0..steps.len()).rev() {
-        if reached[at] {
-            steps[at].next().for_each(|next| reached[next.0 as usize] = true);
-        }
-    }
-    let mut number = vec![StepId(0); steps.len()];
-    let all = (0..steps.len()).rev().filter(|&at| reached[at]);
-    for (at, id) in all.zip((0..).map(StepId)) {
-        number[at] = id;
-    }
-    let mut at = 0;
-    steps.retain(|_| {
-        at += 1;
-        reached[at - 1]
-    });
-    steps.reverse();
-    for step in &mut steps {
-        step.map_next(|next| number[next.0 as usize]);
-    }
-    steps
 }
 
 /// Checks that a frame from the cores leaves by the port that its tag names.

@@ -1,7 +1,6 @@
 //! Words of a P4 program.
 
-/// A line, from 1, and what is wrong there.
-pub(super) type Failure = (usize, String);
+pub(super) use crate::draft::Failure;
 
 /// A word.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,33 +11,17 @@ use ir::program::{
 use ir::{Base, Field, IntervalSet, Port, Reason};
 use net::annotation;
 
-use super::Failure;
 use super::sight::{Match, Question, Sight};
-use super::terms::{Terms, data};
 use super::text::{self, Act, Entry};
 use crate::Device;
+use crate::draft::{At, Draft, Failure, Rule, data, joined};
 use crate::rte_flow::UNMARKED;
-
-/// Steps of a program that is read.
-const MOST_STEPS: usize = 1 << 20;
 
 /// Groups that a packet passes: each may ask a number of its own of what is not certain.
 const MOST_JUMPS: u16 = (annotation::SIZE / 2) as u16;
 
 /// Why a packet is dropped of which the rules do not say what becomes.
 const LOST: Reason = Reason("no-flow-rule");
-
-/// What a rule matches, by field.
-type Sets = Vec<(Field, IntervalSet)>;
-
-/// A step of the program, before they are put in order.
-type Draft = usize;
-
-/// A rule whose conditions depend on the packet.
-struct Rule {
-    sets: Sets,
-    to: Draft,
-}
 
 /// Why execution stops: a question that is open, or what is not understood.
 enum Stop {
@@ -66,10 +50,8 @@ struct Execution<'a> {
     alike: Vec<usize>,
     device: &'a Device<'a>,
     segment: usize,
-    terms: Terms,
-    steps: Vec<Step>,
-    made: HashMap<Place, Draft>,
-    exits: HashMap<Exit, Draft>,
+    draft: Draft,
+    made: HashMap<Place, At>,
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
 }
@@ -94,16 +76,14 @@ pub(super) fn program(
         let mut first: HashMap<&[Act], usize> = HashMap::new();
         let alike = entries.iter().enumerate();
         let alike = alike.map(|(at, entry)| *first.entry(&entry.acts).or_insert(at)).collect();
-        let mut execution = Execution {
+        let execution = Execution {
             entries,
             groups,
             alike,
             device,
             segment,
-            terms: Terms::new(of.program.terms.clone()),
-            steps: Vec::new(),
+            draft: Draft::new(&of.program),
             made: HashMap::new(),
-            exits: HashMap::new(),
             sets: HashMap::new(),
         };
         let program = execution.run()?;
@@ -124,32 +104,23 @@ impl Execution<'_> {
         &self.device.segments[self.segment].program
     }
 
-    fn run(&mut self) -> Result<Program, Failure> {
+    fn run(mut self) -> Result<Program, Failure> {
         let root = self.at(Place::Group { group: 0, jumps: 0, sight: Sight::default() })?;
-        let steps = in_order(std::mem::take(&mut self.steps), root);
-        let terms = std::mem::replace(&mut self.terms, Terms::new(Vec::new())).into_all();
-        Ok(Program { steps, terms, ..self.of().clone() })
-    }
-
-    fn step(&mut self, step: Step) -> Result<Draft, Failure> {
-        if self.steps.len() >= MOST_STEPS {
-            return Err((0, format!("it is more than {MOST_STEPS} steps")));
-        }
-        self.steps.push(step);
-        Ok(self.steps.len() - 1)
+        let of = &self.device.segments[self.segment].program;
+        Ok(self.draft.program(root, of))
     }
 
     /// The step of a place.
-    fn at(&mut self, place: Place) -> Result<Draft, Failure> {
-        if let Some(&draft) = self.made.get(&place) {
-            return Ok(draft);
+    fn at(&mut self, place: Place) -> Result<At, Failure> {
+        if let Some(&at) = self.made.get(&place) {
+            return Ok(at);
         }
         let made = match place {
             Place::Group { group, jumps, sight } => self.group(group, jumps, sight),
             Place::Acts { entry, jumps, sight } => self.act(entry, jumps, sight),
         };
-        let draft = match made {
-            Ok(draft) => draft,
+        let at = match made {
+            Ok(at) => at,
             Err(Stop::Fail(failure)) => return Err(failure),
             Err(Stop::Ask(question)) => {
                 let with = |sight| match place {
@@ -158,35 +129,27 @@ impl Execution<'_> {
                 };
                 let yes = self.at(with(question.yes))?;
                 let no = self.at(with(question.no))?;
-                self.test(question.atom, yes, no)?
+                self.draft.test(question.atom, yes, no)?
             }
         };
-        self.made.insert(place, draft);
-        Ok(draft)
-    }
-
-    fn test(&mut self, atom: Atom, yes: Draft, no: Draft) -> Result<Draft, Failure> {
-        if yes == no {
-            return Ok(yes);
-        }
-        let element = self.of().entry.node;
-        let [yes, no] = [yes, no].map(|draft| StepId(draft as u32));
-        self.step(Step::Test { atom, yes, no, element })
+        self.made.insert(place, at);
+        Ok(at)
     }
 
     /// The rules of a group.
-    fn group(&mut self, group: u32, jumps: u16, sight: Sight) -> Result<Draft, Stop> {
+    fn group(&mut self, group: u32, jumps: u16, sight: Sight) -> Result<At, Stop> {
         let all = self.groups.get(&group).cloned().unwrap_or_default();
         // Which of the rules that may match does, where that is not certain.
         let chance = Field::bits(Base::Annotation, 16 * jumps, 16);
-        let mut rules: Vec<(usize, Sets)> = Vec::new();
+        let mut rules: Vec<(usize, Vec<(Field, IntervalSet)>)> = Vec::new();
         let mut last = None;
         let bits = all.iter().flat_map(|&at| &self.entries[at].when);
         let apart: BTreeSet<text::Place> =
             bits.filter(|bits| bits.has_many_gaps()).map(|bits| bits.place).collect();
         for (number, &at) in all.iter().enumerate() {
             let entry = &self.entries[at];
-            let Match::Where { sets, certain } = sight.matches(&mut self.terms, entry)? else {
+            let Match::Where { sets, certain } = sight.matches(&mut self.draft.terms, entry)?
+            else {
                 continue;
             };
             let mut all = Vec::new();
@@ -220,11 +183,11 @@ impl Execution<'_> {
             Some(at) => acts(self, at)?,
             // Without a mark, cores decide it from the start; in later groups nothing says what becomes of it.
             None if group == 0 => self.handoff(UNMARKED).map_err(Stop::Fail)?,
-            None => self.lost().map_err(Stop::Fail)?,
+            None => self.draft.lost(LOST).map_err(Stop::Fail)?,
         };
         let mut all = Vec::with_capacity(rules.len());
         for (at, sets) in rules {
-            all.push(Rule { sets, to: acts(self, at)? });
+            all.push(Rule { entry: at, sets, to: acts(self, at)? });
         }
         // Rules in front of the last that do what it does decide nothing.
         while all.last().is_some_and(|rule| rule.to == otherwise) {
@@ -244,7 +207,7 @@ impl Execution<'_> {
     }
 
     /// The step at which the first rule counts.
-    fn decide(&mut self, rules: Vec<Rule>, otherwise: Draft) -> Result<Draft, Failure> {
+    fn decide(&mut self, rules: Vec<Rule<Field>>, otherwise: At) -> Result<At, Failure> {
         let element = self.of().entry.node;
         let mut fields: Vec<Field> =
             rules.iter().flat_map(|rule| rule.sets.iter().map(|set| set.0)).collect();
@@ -253,32 +216,12 @@ impl Execution<'_> {
         match &fields[..] {
             [] => Ok(otherwise),
             &[field] => {
-                let on = self.terms.input(field);
-                let mut left = IntervalSet::full(field.width);
-                // Sets that lead to one step are one case.
-                let mut cases: BTreeMap<Draft, Vec<(u128, u128)>> = BTreeMap::new();
-                for rule in &rules {
-                    let set = left.intersect(&rule.sets[0].1);
-                    left = left.subtract(&set);
-                    if rule.to != otherwise && !set.is_empty() {
-                        cases.entry(rule.to).or_default().extend(set.intervals());
-                    }
-                }
-                let case = |(to, set)| (IntervalSet::from_intervals(set), StepId(to as u32));
-                let cases: Vec<(IntervalSet, StepId)> = cases.into_iter().map(case).collect();
-                match &cases[..] {
-                    [] => Ok(otherwise),
-                    [(set, yes)] => {
-                        self.test(Atom::Test(on, set.clone().into()), yes.0 as usize, otherwise)
-                    }
-                    _ => {
-                        let otherwise = StepId(otherwise as u32);
-                        self.step(Step::Switch { on, cases, otherwise, element })
-                    }
-                }
+                let on = self.draft.terms.input(field);
+                let sets = rules.iter().map(|rule| (&rule.sets[0].1, rule.to));
+                self.draft.switch(on, field.width, sets, otherwise)
             }
             fields => {
-                let keys = fields.iter().map(|field| self.terms.input(*field)).collect();
+                let keys = fields.iter().map(|field| self.draft.terms.input(*field)).collect();
                 let key = |field: Field| fields.binary_search(&field).unwrap_or(0) as u8;
                 let (mut arms, mut index) = (Vec::new(), HashMap::new());
                 let mut all = Vec::with_capacity(rules.len());
@@ -292,39 +235,24 @@ impl Execution<'_> {
                     all.push(ClassifyRule { cubes, arm, number, span: None });
                 }
                 let (rules, otherwise) = (all.into(), StepId(otherwise as u32));
-                self.step(Step::Classify { table: None, keys, rules, arms, otherwise, element })
+                self.draft.step(Step::Classify {
+                    table: None,
+                    keys,
+                    rules,
+                    arms,
+                    otherwise,
+                    element,
+                })
             }
         }
     }
 
-    fn exit(&mut self, exit: Exit) -> Result<Draft, Failure> {
-        if let Some(&draft) = self.exits.get(&exit) {
-            return Ok(draft);
-        }
-        let draft = self.step(Step::Exit(Box::new(exit.clone())))?;
-        self.exits.insert(exit, draft);
-        Ok(draft)
-    }
-
-    fn lost(&mut self) -> Result<Draft, Failure> {
-        let entry = self.of().entry;
-        let exit = Exit {
-            effects: Vec::new(),
-            writes: Writes::default(),
-            end: End::Drop { element: entry.node, reason: LOST },
-            barrier: None,
-            visited: vec![entry],
-            copies: Vec::new(),
-        };
-        self.exit(exit)
-    }
-
-    fn handoff(&mut self, to: Continuation) -> Result<Draft, Failure> {
-        self.exit(Exit::handoff(to, Vec::new()))
+    fn handoff(&mut self, to: Continuation) -> Result<At, Failure> {
+        self.draft.exit(Exit::handoff(to, Vec::new()))
     }
 
     /// Executes the actions of a rule.
-    fn act(&mut self, at: usize, jumps: u16, sight: Sight) -> Result<Draft, Stop> {
+    fn act(&mut self, at: usize, jumps: u16, sight: Sight) -> Result<At, Stop> {
         let entry = &self.entries[at];
         let fail = |message: &str| Err(Stop::Fail((entry.line, message.to_string())));
         let (mut mark, mut count, mut fate) = (None, None, None);
@@ -393,12 +321,12 @@ impl Execution<'_> {
         exit: Option<Exit>,
         changes: &Changes,
         sight: Sight,
-    ) -> Result<Draft, Stop> {
+    ) -> Result<At, Stop> {
         let fail = |message: String| Err(Stop::Fail((line, message)));
         let Some(exit) = exit else { return fail("its counter is no exit's".into()) };
         match (fate, exit.end) {
-            (Act::Drop, End::Drop { .. }) => self.exit(exit).map_err(Stop::Fail),
-            (Act::Drop, _) => self.lost().map_err(Stop::Fail),
+            (Act::Drop, End::Drop { .. }) => self.draft.exit(exit).map_err(Stop::Fail),
+            (Act::Drop, _) => self.draft.lost(LOST).map_err(Stop::Fail),
             (Act::Queue(queue), end @ (End::Push { .. } | End::Drop { .. })) => {
                 let port = u32::from(*queue) - 1;
                 let leads = |to: &Port| self.device.egress.get(to) == Some(&port);
@@ -418,15 +346,15 @@ impl Execution<'_> {
     }
 
     /// An exit of a packet that changes.
-    fn leave(&mut self, changes: &Changes, exit: Exit, sight: Sight) -> Result<Draft, Stop> {
-        let terms = &mut self.terms;
+    fn leave(&mut self, changes: &Changes, exit: Exit, sight: Sight) -> Result<At, Stop> {
+        let terms = &mut self.draft.terms;
         let mut bytes: BTreeMap<i32, (u8, TermId)> = BTreeMap::new();
         let mut start = 0;
         if changes.popped {
             match sight.tagged(terms)? {
                 Some(true) => start = 4,
                 Some(false) => {}
-                None => return self.lost().map_err(Stop::Fail),
+                None => return self.draft.lost(LOST).map_err(Stop::Fail),
             }
         }
         for (at, value) in [(0, changes.destination), (6, changes.source)] {
@@ -439,7 +367,9 @@ impl Execution<'_> {
         }
         let mut lives = None;
         if changes.aged > 0 {
-            let Some(ip) = sight.ip(terms)? else { return self.lost().map_err(Stop::Fail) };
+            let Some(ip) = sight.ip(terms)? else {
+                return self.draft.lost(LOST).map_err(Stop::Fail);
+            };
             let ttl = terms.input(data(8 * ip + 64, 8));
             let left = terms.with(BinaryOp::Sub, ttl, changes.aged.into());
             bytes.insert(i32::from(ip) + 8, (1, left));
@@ -453,11 +383,11 @@ impl Execution<'_> {
         let write = |(offset, (length, value))| Write { offset, length, value };
         let bytes = bytes.into_iter().map(write).collect();
         let writes = Writes { start, bytes, ..Writes::default() };
-        let left = self.exit(Exit { writes, ..exit }).map_err(Stop::Fail)?;
+        let left = self.draft.exit(Exit { writes, ..exit }).map_err(Stop::Fail)?;
         let Some(lives) = lives else { return Ok(left) };
         // Nothing says what a card makes of less than no time to live.
-        let lost = self.lost().map_err(Stop::Fail)?;
-        self.test(lives, left, lost).map_err(Stop::Fail)
+        let lost = self.draft.lost(LOST).map_err(Stop::Fail)?;
+        self.draft.test(lives, left, lost).map_err(Stop::Fail)
     }
 }
 
@@ -478,51 +408,4 @@ fn parts(field: Field, apart: bool) -> impl Iterator<Item = (Field, u16)> {
     };
     let whole = (!apart).then_some((field, 0));
     whole.into_iter().chain((0..field.width).step_by(8).filter(move |_| apart).map(byte))
-}
-
-/// Makes one rule of neighbours that lead to one step and differ in one field, as prefixes of a range do.
-fn joined(rules: Vec<Rule>) -> Vec<Rule> {
-    let mut joined: Vec<Rule> = Vec::with_capacity(rules.len());
-    for rule in rules {
-        joined.push(rule);
-        while let [.., last, next] = &mut joined[..] {
-            let field = differing(&last.sets, &next.sets).filter(|_| last.to == next.to);
-            let Some(field) = field else { break };
-            last.sets[field].1 = last.sets[field].1.union(&next.sets[field].1);
-            joined.pop();
-        }
-    }
-    joined
-}
-
-/// The one field in which two conditions on the same fields differ.
-fn differing(a: &Sets, b: &Sets) -> Option<usize> {
-    let fields = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0);
-    let mut differ = (0..a.len()).filter(|&at| fields && a[at].1 != b[at].1);
-    let first = differ.next()?;
-    differ.next().is_none().then_some(first)
-}
-
-/// Steps in an order in which each stands behind those that lead to it; without those that none leads to.
-fn in_order(steps: Vec<Step>, root: Draft) -> Vec<Step> {
-    // A step was made after those that it leads to.
-    let mut reached = vec![false; steps.len()];
-    reached[root] = true;
-    for at in (0..=root).rev() {
-        if reached[at] {
-            steps[at].next().for_each(|next| reached[next.0 as usize] = true);
-        }
-    }
-    let mut number = vec![StepId(0); steps.len()];
-    let kept = (0..steps.len()).rev().filter(|&at| reached[at]);
-    for (at, id) in kept.zip((0..).map(StepId)) {
-        number[at] = id;
-    }
-    let kept = steps.into_iter().zip(reached).filter(|step| step.1).map(|step| step.0);
-    let mut steps: Vec<Step> = kept.collect();
-    steps.reverse();
-    for step in &mut steps {
-        step.map_next(|next| number[next.0 as usize]);
-    }
-    steps
 }

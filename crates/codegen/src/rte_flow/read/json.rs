@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Failure;
 use super::text::{self, Entry};
+use crate::draft::Failure;
 
 /// # Errors
 /// A rule that differs from the command in its place.

@@ -9,16 +9,13 @@ mod execute;
 mod json;
 mod overlap;
 mod sight;
-mod terms;
 mod text;
 
 use ir::Program;
 
 use super::{COMMANDS, Driver, JSON};
+use crate::draft::Failure;
 use crate::{Device, File, Unread};
-
-/// What is wrong, and in which line.
-type Failure = (usize, String);
 
 /// Reads what [`super::emit`] wrote, or people changed.
 pub(super) fn read(

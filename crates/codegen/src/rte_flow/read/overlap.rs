@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Failure;
 use super::text::{Bits, Entry, Kind, Place};
+use crate::draft::Failure;
 
 /// Fields that rules look at, with their masks.
 type Masks = Vec<(Place, u128)>;

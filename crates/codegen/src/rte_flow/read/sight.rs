@@ -5,8 +5,8 @@ use ir::model::{BinaryOp, CompareOp};
 use ir::program::Atom;
 use ir::{Field, IntervalSet};
 
-use super::terms::{Terms, data};
 use super::text::{Bits, Entry, HAS_VLAN, Kind};
+use crate::draft::{Terms, data};
 
 /// Types of frames that are lengths are below.
 const FIRST_TYPE: u128 = 0x600;
