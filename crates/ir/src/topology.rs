@@ -84,21 +84,55 @@ pub struct Switch {
     pub ports: BTreeMap<String, SwitchPort>,
 }
 
-/// Where a switch listens.
+/// Where a switch is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A socket of this host: `unix:PATH`.
     Unix(PathBuf),
     /// `tcp:HOST:PORT`; an IPv6 address stands in brackets.
     Tcp(String, u16),
+    /// The kernel of this host, whose interfaces have the names of the ports: `xdp`, or with a colon `xdp:netns=NAME`,
+    /// `xdp:generic` or both.
+    Xdp(Xdp),
+}
+
+/// Interfaces of this host that run programs for XDP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Xdp {
+    /// The network namespace that they are in, if it is not that of whoever asks.
+    pub namespace: Option<String>,
+    /// Whether programs run in the kernel's stack rather than in drivers.
+    pub generic: bool,
+}
+
+impl FromStr for Xdp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut xdp = Self::default();
+        for option in text.split(',') {
+            match option.split_once('=') {
+                None if option == "generic" => xdp.generic = true,
+                Some(("netns", name))
+                    if !name.is_empty() && !name.contains('/') && name != ".." =>
+                {
+                    xdp.namespace = Some(name.into());
+                }
+                _ => return Err("of XDP there are xdp, xdp:generic and xdp:netns=NAME".into()),
+            }
+        }
+        Ok(xdp)
+    }
 }
 
 impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let forms = "an address is unix:PATH or tcp:HOST:PORT";
+        let forms = "an address is unix:PATH, tcp:HOST:PORT, or xdp for interfaces of this host";
         match text.split_once(':') {
+            None if text == "xdp" => Ok(Address::Xdp(Xdp::default())),
+            Some(("xdp", options)) => options.parse().map(Address::Xdp),
             Some(("unix", path)) if path.starts_with('/') => Ok(Address::Unix(path.into())),
             Some(("unix", _)) => Err("the path of a socket begins with /".into()),
             Some(("tcp", rest)) => {
@@ -128,6 +162,13 @@ impl fmt::Display for Address {
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
             Address::Tcp(host, port) if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
             Address::Tcp(host, port) => write!(f, "tcp:{host}:{port}"),
+            Address::Xdp(Xdp { namespace, generic }) => {
+                let namespace = namespace.as_ref().map(|name| format!("netns={name}"));
+                let generic = generic.then(|| "generic".to_string());
+                let options: Vec<String> = generic.into_iter().chain(namespace).collect();
+                let colon = if options.is_empty() { "" } else { ":" };
+                write!(f, "xdp{colon}{}", options.join(","))
+            }
         }
     }
 }
@@ -521,8 +562,16 @@ wires:
 
     #[test]
     fn addresses_read_back() {
-        for text in ["unix:/run/br0.mgmt", "tcp:127.0.0.1:6653", "tcp:[::1]:1", "tcp:switch.lab:66"]
-        {
+        for text in [
+            "unix:/run/br0.mgmt",
+            "tcp:127.0.0.1:6653",
+            "tcp:[::1]:1",
+            "tcp:switch.lab:66",
+            "xdp",
+            "xdp:generic",
+            "xdp:netns=nic",
+            "xdp:generic,netns=nic",
+        ] {
             let address: Address = text.parse().expect(text);
             assert_eq!(address.to_string(), text);
         }
@@ -535,6 +584,10 @@ wires:
             "tcp:::1:5",
             "ssl:host:1",
             "tcp:h:70000",
+            "xdp:",
+            "xdp:fast",
+            "xdp:netns=",
+            "xdp:netns=../x",
         ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }

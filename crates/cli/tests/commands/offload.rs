@@ -87,7 +87,7 @@ fn the_split_needs_no_switch() {
     assert!(
         no_address
             .refused()
-            .contains("rack.yaml: 'tor' does not say where it listens: add `control:"),
+            .contains("rack.yaml: 'tor' does not say where it is reached: add `control:"),
         "{}",
         no_address.err
     );

@@ -9,8 +9,10 @@
 //! of its segment goes out with `XDP_TX`, others by a map of interfaces under the device's port
 //! numbers. Every exit is a class that is counted: under its step's number there are, for each
 //! processor, its packets, their bytes as they came in, and the sums of other lengths that the chain
-//! counts them by.
+//! counts them by. Frames from the cores leave by the port that their tag names ([`back`]); this program is no part of
+//! the object, and the same for all chains.
 
+mod back;
 mod emit;
 mod files;
 pub mod insn;
@@ -18,7 +20,8 @@ mod listing;
 mod object;
 mod read;
 
-pub use object::{Code, Map, MapKind, Object};
+pub use back::back;
+pub use object::{Code, Map, MapKind, Object, PORTS_MAP, counters_map};
 
 use ir::layout::{Layout, Layouts};
 use ir::program::StepId;

@@ -1,5 +1,13 @@
 //! What a device is given: programs, and the maps that they use.
 
+/// The name of the map with the interfaces of the device's ports, by their numbers.
+pub const PORTS_MAP: &str = "ports";
+
+/// The name of the map with what is counted at the exits of a segment.
+pub fn counters_map(segment: usize) -> String {
+    format!("counters{segment}")
+}
+
 /// Programs and maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object {
@@ -25,6 +33,11 @@ pub enum MapKind {
 impl MapKind {
     /// Those that there are.
     pub const ALL: [Self; 4] = [Self::Array, Self::PerCpuArray, Self::LpmTrie, Self::DevMap];
+
+    /// Whether only what was put there is there; the others hold something under every number.
+    pub fn is_keyed(self) -> bool {
+        matches!(self, Self::LpmTrie)
+    }
 }
 
 /// A map, and what it holds from the beginning.

@@ -72,6 +72,10 @@ impl Client {
     pub(super) fn connect(address: &Address, patience: Duration) -> Result<Self, Failure> {
         let unreachable = |why: io::Error| Failure::Unreachable(why.kind(), why.to_string());
         let stream: Box<dyn Stream> = match address {
+            Address::Xdp(_) => {
+                let why = "the kernel's XDP speaks no OpenFlow".into();
+                return Err(Failure::Unreachable(ErrorKind::Unsupported, why));
+            }
             Address::Unix(path) => Box::new(UnixStream::connect(path).map_err(unreachable)?),
             Address::Tcp(host, port) => {
                 let mut last = io::Error::from(ErrorKind::NotFound);

@@ -18,11 +18,7 @@ impl Mark {
 
     /// That of a chain of this name.
     pub fn of(chain: &str) -> Self {
-        // FNV-1a, folded: names that are alike get other numbers, on every machine the same.
-        let hash = chain.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let folded = (hash ^ hash >> 32 ^ hash >> 16) & ((1 << CHAIN) - 1);
+        let folded = crate::number(chain) & ((1 << CHAIN) - 1);
         Self(PREFIX << 48 | folded << Class::BITS)
     }
 

@@ -11,8 +11,12 @@ use super::sys::{self, BpfCommand, BpfOpens};
 const MAP_CREATE: c_int = 0;
 const MAP_LOOKUP_COMMAND: c_int = 1;
 const MAP_UPDATE: c_int = 2;
+const MAP_NEXT_KEY: c_int = 4;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
+const PROG_BY_ID: c_int = 13;
+const MAP_BY_ID: c_int = 14;
+const INFO: c_int = 15;
 const LINK_CREATE: c_int = 28;
 const LINK_UPDATE: c_int = 29;
 
@@ -66,6 +70,23 @@ pub(super) const DATA_END: i16 = 4;
 /// Where a `struct xdp_md` has the queue that a frame came on.
 pub(super) const RX_QUEUE_INDEX: i16 = 16;
 
+/// Bytes of a name, of which the last is 0.
+const NAME: usize = 16;
+
+/// A name as the kernel takes it.
+fn name(text: &str) -> [u8; NAME] {
+    let mut name = [0; NAME];
+    for (to, from) in name.iter_mut().zip(text.bytes().take(NAME - 1)) {
+        *to = from;
+    }
+    name
+}
+
+fn text(name: &[u8; NAME]) -> String {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
 #[repr(C)]
 struct MapCreate {
     map_type: u32,
@@ -73,6 +94,9 @@ struct MapCreate {
     value_size: u32,
     max_entries: u32,
     flags: u32,
+    inner: u32,
+    node: u32,
+    name: [u8; NAME],
 }
 
 // SAFETY: no pointers.
@@ -97,6 +121,10 @@ struct MapUpdate<'a> {
 struct Pointer<'a>(u64, std::marker::PhantomData<&'a u8>);
 
 impl<'a> Pointer<'a> {
+    fn none() -> Self {
+        Self(0, std::marker::PhantomData)
+    }
+
     fn to<T: ?Sized>(what: &'a T) -> Self {
         Self(
             std::ptr::from_ref(what).cast::<u8>().expose_provenance() as u64,
@@ -121,7 +149,7 @@ struct ProgLoad<'a> {
     log: PointerMut<'a>,
     kernel_version: u32,
     flags: u32,
-    name: [u8; 16],
+    name: [u8; NAME],
     ifindex: u32,
     attach_type: u32,
 }
@@ -208,8 +236,7 @@ impl NumberMap {
 }
 
 fn create_map(map_type: u32, max_entries: u32) -> Result<OwnedFd> {
-    let map = MapCreate { map_type, key_size: 4, value_size: 4, max_entries, flags: 0 };
-    sys::bpf_open(&map)
+    AnyMap::create("", map_type, (4, 4), max_entries, 0)
 }
 
 fn update_map(map: &OwnedFd, key: u32, value: u32) -> Result<()> {
@@ -258,6 +285,144 @@ impl<'a> PointerMut<'a> {
 }
 
 #[repr(C)]
+struct MapNextKey<'a> {
+    map: u32,
+    padding: u32,
+    key: Pointer<'a>,
+    next: PointerMut<'a>,
+}
+
+// SAFETY: the pointers are to a key of the size that the map has, or to nothing, and to room for another.
+unsafe impl BpfCommand for MapNextKey<'_> {
+    const NUMBER: c_int = MAP_NEXT_KEY;
+}
+
+/// Opens what has a number.
+#[repr(C)]
+struct ById<const COMMAND: c_int> {
+    id: u32,
+    next: u32,
+    flags: u32,
+}
+
+// SAFETY: no pointers.
+unsafe impl<const COMMAND: c_int> BpfCommand for ById<COMMAND> {
+    const NUMBER: c_int = COMMAND;
+}
+
+// SAFETY: it returns a descriptor.
+unsafe impl BpfOpens for ById<PROG_BY_ID> {}
+
+// SAFETY: as above.
+unsafe impl BpfOpens for ById<MAP_BY_ID> {}
+
+/// The beginning of a `struct bpf_map_info`.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+    key: u32,
+    value: u32,
+    room: u32,
+    flags: u32,
+    name: [u8; NAME],
+}
+
+/// The beginning of a `struct bpf_prog_info`.
+#[repr(C)]
+struct ProgInfo<'a> {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    lengths: [u32; 2],
+    instructions: [u64; 2],
+    loaded: u64,
+    user: u32,
+    map_count: u32,
+    maps: PointerMut<'a>,
+    name: [u8; NAME],
+}
+
+#[repr(C)]
+struct Info<'a> {
+    of: u32,
+    size: u32,
+    info: PointerMut<'a>,
+}
+
+// SAFETY: the pointer is to as many bytes as the size says, which may be written; `ask` makes it of nothing else.
+unsafe impl BpfCommand for Info<'_> {
+    const NUMBER: c_int = INFO;
+}
+
+/// What the kernel can tell of a descriptor.
+///
+/// # Safety
+/// The beginning of what `BPF_OBJ_GET_INFO_BY_FD` fills for it: integers, and pointers that are good for writing as
+/// many items as the count before them says.
+unsafe trait Told {}
+
+// SAFETY: integers.
+unsafe impl Told for MapInfo {}
+
+// SAFETY: two lengths of 0 before pointers to nothing; `program_info` counts the maps that there is room for.
+unsafe impl Told for ProgInfo<'_> {}
+
+fn ask<T: Told>(of: &OwnedFd, info: &mut T) -> Result<()> {
+    let size = size_of::<T>() as u32;
+    let info = std::ptr::from_mut(info).expose_provenance() as u64;
+    let mut info =
+        Info { of: of.as_raw_fd() as u32, size, info: PointerMut(info, std::marker::PhantomData) };
+    sys::bpf_answer(&mut info).map(drop)
+}
+
+/// What the kernel says of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ProgramInfo {
+    pub(super) id: u32,
+    pub(super) tag: [u8; 8],
+    pub(super) name: String,
+    /// Numbers of the maps that it uses.
+    pub(super) maps: Vec<u32>,
+}
+
+/// The most maps that are asked for.
+const MOST_MAPS: usize = 64;
+
+/// What a program is.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn program_info(program: &OwnedFd) -> Result<ProgramInfo> {
+    let mut maps = [0; 4 * MOST_MAPS];
+    let mut info = ProgInfo {
+        kind: 0,
+        id: 0,
+        tag: [0; 8],
+        lengths: [0; 2],
+        instructions: [0; 2],
+        loaded: 0,
+        user: 0,
+        map_count: MOST_MAPS as u32,
+        maps: PointerMut::to(&mut maps),
+        name: [0; NAME],
+    };
+    ask(program, &mut info)?;
+    let (id, tag, name, count) = (info.id, info.tag, text(&info.name), info.map_count as usize);
+    let ids = maps.as_chunks().0.iter().map(|id| u32::from_ne_bytes(*id));
+    Ok(ProgramInfo { id, tag, name, maps: ids.take(count).collect() })
+}
+
+/// The program with this number.
+///
+/// # Errors
+/// The kernel's; only root may ask.
+pub(super) fn program_by_id(id: u32) -> Result<OwnedFd> {
+    sys::bpf_open(&ById::<PROG_BY_ID> { id, next: 0, flags: 0 })
+}
+
+#[repr(C)]
 struct TestRun<'a> {
     program: u32,
     verdict: u32,
@@ -283,12 +448,72 @@ pub(super) struct AnyMap {
 }
 
 impl AnyMap {
+    fn create(
+        text: &str,
+        map_type: u32,
+        (key_size, value_size): (u32, u32),
+        max_entries: u32,
+        flags: u32,
+    ) -> Result<OwnedFd> {
+        let name = name(text);
+        let (inner, node) = (0, 0);
+        sys::bpf_open(&MapCreate {
+            map_type,
+            key_size,
+            value_size,
+            max_entries,
+            flags,
+            inner,
+            node,
+            name,
+        })
+    }
+
     /// # Errors
     /// The kernel's.
-    pub(super) fn new(kind: u32, sizes: (u32, u32), room: u32, flags: u32) -> Result<Self> {
-        let (key_size, value_size) = sizes;
-        let map = MapCreate { map_type: kind, key_size, value_size, max_entries: room, flags };
-        Ok(Self { map: sys::bpf_open(&map)?, kind, sizes })
+    pub(super) fn new(
+        name: &str,
+        kind: u32,
+        sizes: (u32, u32),
+        room: u32,
+        flags: u32,
+    ) -> Result<Self> {
+        let map = Self::create(name, kind, sizes, room, flags)?;
+        Ok(Self { map, kind, sizes })
+    }
+
+    /// The map with this number, and its name.
+    ///
+    /// # Errors
+    /// The kernel's; only root may ask.
+    pub(super) fn by_id(id: u32) -> Result<(String, Self)> {
+        let map = sys::bpf_open(&ById::<MAP_BY_ID> { id, next: 0, flags: 0 })?;
+        let mut info = MapInfo::default();
+        ask(&map, &mut info)?;
+        Ok((text(&info.name), Self { map, kind: info.kind, sizes: (info.key, info.value) }))
+    }
+
+    /// The key behind another one, or the first; none behind the last.
+    ///
+    /// # Errors
+    /// The kernel's, or of a key of another size than the map's.
+    pub(super) fn next(&self, behind: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let size = self.sizes.0 as usize;
+        if behind.is_some_and(|key| key.len() != size) {
+            return Err(std::io::Error::other("a key of another size"));
+        }
+        let mut next = vec![0; size];
+        let ask = MapNextKey {
+            map: self.map.as_raw_fd() as u32,
+            padding: 0,
+            key: behind.map_or_else(Pointer::none, Pointer::to),
+            next: PointerMut::to(&mut next),
+        };
+        match sys::bpf(&ask) {
+            Ok(_) => Ok(Some(next)),
+            Err(error) if sys::number(&error) == libc::ENOENT => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The map's descriptor, for programs.
@@ -310,7 +535,7 @@ impl AnyMap {
     /// What is there, of all processors.
     ///
     /// # Errors
-    /// The kernel's, or of a key of another size than the map's.
+    /// The kernel's, `ENOENT` if there is nothing, or of a key of another size than the map's.
     pub(super) fn get(&self, key: &[u8]) -> Result<Vec<Vec<u8>>> {
         if key.len() != self.sizes.0 as usize {
             return Err(std::io::Error::other("a key of another size"));
@@ -370,34 +595,40 @@ pub(super) fn test_run(
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn load_words(words: &[u64]) -> std::result::Result<OwnedFd, (std::io::Error, String)> {
-    let error = match load(PROG_TYPE_XDP, words, 0, ATTACH_XDP) {
+pub(super) fn load_words(
+    name: &str,
+    words: &[u64],
+) -> std::result::Result<OwnedFd, (std::io::Error, String)> {
+    let named = |log| load_logged(name, PROG_TYPE_XDP, words, 0, ATTACH_XDP, log);
+    let error = match named((0, 0, PointerMut::none())) {
         Ok(program) => return Ok(program),
         Err(error) => error,
     };
     let mut log = vec![0; 1 << 24];
     let size = log.len() as u32;
-    let refused =
-        load_logged(PROG_TYPE_XDP, words, 0, ATTACH_XDP, (1, size, PointerMut::to(&mut log)));
+    let refused = named((1, size, PointerMut::to(&mut log)));
     let error = refused.err().unwrap_or(error);
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     Err((error, String::from_utf8_lossy(&log[..end]).into_owned()))
 }
 
 fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result<OwnedFd> {
-    load_logged(kind, instructions, flags, attach_type, (0, 0, PointerMut::none()))
+    load_logged(OWN, kind, instructions, flags, attach_type, (0, 0, PointerMut::none()))
 }
+
+/// The name of programs that go when this process does.
+const OWN: &str = "catena";
 
 /// With how much the verifier is to write, and where to.
 fn load_logged(
+    text: &str,
     kind: u32,
     instructions: &[u64],
     flags: u32,
     attach_type: u32,
     (log_level, log_size, log): (u32, u32, PointerMut<'_>),
 ) -> Result<OwnedFd> {
-    let mut name = [0; 16];
-    name[..6].copy_from_slice(b"catena");
+    let name = name(text);
     let program = ProgLoad {
         prog_type: kind,
         count: instructions.len() as u32,

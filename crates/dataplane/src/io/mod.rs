@@ -33,7 +33,7 @@ mod uplink;
 mod wait;
 mod xdp;
 
-pub use xdp::{Loaded, Ran, Rejected};
+pub use xdp::{Found, Links, Loaded, Ran, Rejected, There, XdpMode};
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};

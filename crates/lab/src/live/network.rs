@@ -7,7 +7,13 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
+use codegen::ebpf::insn::{EXIT, set};
+use codegen::ebpf::{Code, Object};
+use dataplane::io::{Links, Loaded, XdpMode};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A verdict: the kernel goes on with the frame.
+const XDP_PASS: i32 = 2;
 
 /// MAC addresses of the two interfaces of the host in the middle.
 pub const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
@@ -72,6 +78,21 @@ impl Network {
         for (host, interface) in ends {
             self.ip(host, &["link", "set", interface, "up"]);
         }
+    }
+
+    /// Has the kernel take frames of an interface as they come, by a program for XDP that lets all pass. A veth at the other
+    /// end only gets rid of frames that its own program sends back or redirects if there is one here, too.
+    pub fn take_frames(&self, host: &str, interface: &str) {
+        let words = vec![set(0, XDP_PASS), EXIT];
+        let code = Code { name: "pass".into(), section: "xdp".into(), words, maps: Vec::new() };
+        let object = Object { maps: Vec::new(), programs: vec![code] };
+        let interface = interface.to_string();
+        let attach = move || {
+            let (mut links, loaded) = (Links::new().unwrap(), Loaded::new(&object).unwrap());
+            let there = links.get(&interface).unwrap().expect("the interface");
+            links.attach(there.index, XdpMode::Driver, (&loaded, 0), None).unwrap();
+        };
+        self.at(host, attach).join().expect("it is attached");
     }
 
     /// The name of a host's namespace.

@@ -7,7 +7,7 @@ use ir::field::meta;
 use ir::program::{Effect, End, Exit, StepId, Term, TermId};
 
 use super::super::insn::{self, Cond, Op};
-use super::super::object::{Map, MapKind};
+use super::super::object::{Map, MapKind, PORTS_MAP};
 use super::number::{pieces, size};
 use super::{
     ABORT, ADJUST_HEAD, ADJUST_TAIL, CONTEXT, DATA, Emitter, LENGTH, MAP_LOOKUP, REDIRECT_MAP,
@@ -17,7 +17,21 @@ use crate::Lack;
 
 /// Ports have lower numbers.
 const PORTS: u32 = 4096;
-const TAG: u16 = 0x88a8;
+/// 802.1ad.
+pub(in crate::ebpf) const TAG: u16 = 0x88a8;
+
+/// The map of the device's ports: interfaces by number.
+pub(in crate::ebpf) fn ports_map() -> Map {
+    Map {
+        name: PORTS_MAP.into(),
+        kind: MapKind::DevMap,
+        key: 4,
+        value: 4,
+        room: PORTS,
+        flags: 0,
+        entries: Vec::new(),
+    }
+}
 
 /// The lengths that an exit counts packets by, each once; that of the frame as it came is not among
 /// them.
@@ -263,15 +277,7 @@ impl Emitter<'_, '_> {
         let ports = match self.around.ports {
             Some(ports) => ports,
             None => {
-                let number = self.map(Map {
-                    name: "ports".into(),
-                    kind: MapKind::DevMap,
-                    key: 4,
-                    value: 4,
-                    room: PORTS,
-                    flags: 0,
-                    entries: Vec::new(),
-                });
+                let number = self.map(ports_map());
                 self.around.ports = Some(number);
                 number
             }

@@ -5,7 +5,7 @@
 //! a pointer that is loaded anew whenever an edge of the frame moved: so the kernel's verifier knows
 //! every access to be within bounds.
 
-mod exit;
+pub(super) mod exit;
 mod number;
 mod steps;
 mod tree;
@@ -19,7 +19,7 @@ use ir::{NodeId, Program, Span};
 
 use super::Block;
 use super::insn::{self, ALWAYS, Cond, Line, Op};
-use super::object::{Code, Map, MapKind};
+use super::object::{Code, Map, MapKind, counters_map};
 use crate::{Device, Lack};
 
 /// The context, the frame's first byte, the byte behind its last, and how long it was.
@@ -36,13 +36,13 @@ const KEY: i16 = -24;
 
 const MAP_LOOKUP: i32 = 1;
 const CLOCK: i32 = 5;
-const ADJUST_HEAD: i32 = 44;
-const REDIRECT_MAP: i32 = 51;
+pub(super) const ADJUST_HEAD: i32 = 44;
+pub(super) const REDIRECT_MAP: i32 = 51;
 const ADJUST_TAIL: i32 = 65;
 const LOAD_BYTES: i32 = 189;
 
 const XDP_ABORTED: i32 = 0;
-const XDP_DROP: i32 = 1;
+pub(super) const XDP_DROP: i32 = 1;
 const XDP_TX: i32 = 3;
 
 type Label = u32;
@@ -177,7 +177,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let start = StepId(0);
         let words = exit::counted_lengths(self.program) + 2;
         self.counters = self.map(Map {
-            name: format!("counters{}", self.number),
+            name: counters_map(self.number),
             kind: MapKind::PerCpuArray,
             key: 4,
             value: 8 * words as u32,
