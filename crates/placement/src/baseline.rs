@@ -1,29 +1,33 @@
 //! Simpler policies, for comparison (Lemur §2.6.1): none uses what its description does not give.
 
 use crate::heuristic::{Kinds, hardware_first, holds, lemur};
-use crate::plan::Plan;
-use crate::policy::{NotPlaced, all_kinds, settle};
-use crate::problem::{Kind, Problem, Switch};
-use crate::shape::{Shape, on_hosts};
+use crate::plan::{Placed, Plan, Site};
+use crate::policy::{NotPlaced, all_kinds, at_best_rates, settle};
+use crate::problem::{Chain, Kind, Problem, Switch};
+use crate::shape::Shape;
+
+/// A chain's functions on kinds of devices of one host.
+fn on_host(problem: &Problem, chain: &Chain, kinds: &[Kind], host: usize) -> Option<Shape> {
+    let site = |kind: &Kind| match kind {
+        Kind::Switch => Some(Site::Switch),
+        Kind::Card => problem.hosts[host].card.as_ref().map(|_| Site::Card(host)),
+        Kind::Core => Some(Site::Core(host)),
+    };
+    let sites = kinds.iter().map(site).collect::<Option<Vec<Site>>>()?;
+    Some(Shape::of(problem, chain, sites))
+}
 
 /// Each chain on one host: that with most cores left when it is its turn.
 fn shapes(problem: &Problem, kinds: &Kinds) -> Result<Vec<Shape>, NotPlaced> {
     let mut left: Vec<i64> = problem.hosts.iter().map(|host| host.cores as i64).collect();
     let mut shapes = Vec::new();
     for (chain, kinds) in problem.chains.iter().zip(kinds) {
-        let on = on_hosts(problem, kinds).into_iter().filter_map(|sites| {
-            let mut hosts: Vec<usize> = sites.iter().filter_map(|site| site.host()).collect();
-            hosts.dedup();
-            hosts.sort_unstable();
-            hosts.dedup();
-            (hosts.len() < 2).then(|| (hosts.first().copied(), sites))
-        });
-        let room = |host: &Option<usize>| host.map_or(0, |host| left[host]);
+        let hosts = (0..left.len()).rev();
+        let on = hosts.filter_map(|host| Some((host, on_host(problem, chain, kinds, host)?)));
         // The first of those with most.
-        let best = on.rev().max_by_key(|(host, _)| room(host)).ok_or(NotPlaced::Infeasible)?;
-        let shape = Shape::of(problem, chain, best.1);
-        shape.groups.iter().for_each(|group| left[group.host] -= 1);
-        shapes.push(shape);
+        let best = on.max_by_key(|(host, _)| left[*host]).ok_or(NotPlaced::Infeasible)?;
+        best.1.groups.iter().for_each(|group| left[group.host] -= 1);
+        shapes.push(best.1);
     }
     Ok(shapes)
 }
@@ -105,8 +109,8 @@ pub(crate) fn hw_preferred(problem: &Problem, switch: &dyn Switch) -> Result<Pla
 pub(crate) fn sw_preferred(problem: &Problem, switch: &dyn Switch) -> Result<Plan, NotPlaced> {
     let mut kinds = hardware_first(problem);
     for (chain, kinds) in problem.chains.iter().zip(&mut kinds) {
-        for (function, kind) in chain.functions.iter().zip(kinds) {
-            if function.can(Kind::Core) {
+        for (at, kind) in kinds.iter_mut().enumerate() {
+            if chain.can(at, Kind::Core) {
                 *kind = Kind::Core;
             }
         }
@@ -120,8 +124,9 @@ pub(crate) fn min_bounce(problem: &Problem, switch: &dyn Switch) -> Result<Plan,
     for (at, chain) in problem.chains.iter().enumerate() {
         let mut best: Option<(usize, f64, Vec<Kind>)> = None;
         for kinds in all_kinds(chain).ok_or(NotPlaced::TooMany(at))? {
-            let Some(sites) = on_hosts(problem, &kinds).into_iter().next() else { continue };
-            let shape = Shape::of(problem, chain, sites);
+            let hosts = 0..problem.hosts.len();
+            let mut shapes = hosts.filter_map(|host| on_host(problem, chain, &kinds, host));
+            let Some(shape) = shapes.next() else { continue };
             let groups = shape.groups.len();
             let rate = shape.rate(problem, chain, &vec![1; groups]);
             let is_better = best.as_ref().is_none_or(|(fewest, most, _)| {
@@ -161,27 +166,40 @@ pub(crate) fn greedy(problem: &Problem, switch: &dyn Switch) -> Result<Plan, Not
 const ANY_CYCLES: f64 = 20_000.0;
 
 /// A plan made as if every function cost the same, at the rates that it really has.
-pub(crate) fn no_profile(problem: &Problem, switch: &dyn Switch) -> Result<Plan, NotPlaced> {
+pub(crate) fn no_profile(
+    problem: &Problem,
+    switch: &dyn Switch,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Plan, NotPlaced> {
     let mut blind = problem.clone();
     for function in blind.chains.iter_mut().flat_map(|chain| &mut chain.functions) {
         function.core_cycles = ANY_CYCLES;
     }
-    let plan = lemur(&blind, switch)?;
-    let shape = |(chain, placed): (&crate::problem::Chain, &crate::plan::Placed)| {
-        Shape::of(problem, chain, placed.sites.clone())
+    let plan = lemur(&blind, switch, go_on)?;
+    at_real_rates(problem, &plan).ok_or(NotPlaced::Infeasible)
+}
+
+/// A plan with the same placements and cores at the best rates of another problem.
+pub fn at_real_rates(problem: &Problem, plan: &Plan) -> Option<Plan> {
+    let limit = |(chain, placed): (&Chain, &Placed)| {
+        let shape = Shape::of(problem, chain, placed.sites.clone());
+        let is_late = chain.slo.delay.is_some_and(|delay| shape.delay > delay * (1.0 + 1e-9));
+        let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
+        (!is_late).then(|| shape.rate(problem, chain, &cores))
     };
-    let shapes: Vec<Shape> = problem.chains.iter().zip(&plan.chains).map(shape).collect();
-    settle(problem, &shapes, plan.chains.into_iter().map(|placed| placed.cores).collect())
+    let limits = problem.chains.iter().zip(&plan.chains).map(limit).collect::<Option<Vec<f64>>>();
+    at_best_rates(problem, plan.chains.clone(), &limits?)
 }
 
 /// The heuristic, with one core for each group.
 pub(crate) fn no_core_allocation(
     problem: &Problem,
     switch: &dyn Switch,
+    go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Plan, NotPlaced> {
     let mut single = problem.clone();
     for function in single.chains.iter_mut().flat_map(|chain| &mut chain.functions) {
         function.replicates = false;
     }
-    lemur(&single, switch)
+    lemur(&single, switch, go_on)
 }

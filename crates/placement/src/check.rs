@@ -1,10 +1,10 @@
 //! Checking a plan without trusting whoever made it: every constraint is computed anew, in another manner
 //! than plans are made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::{Placed, Plan, Site};
-use crate::problem::{Chain, Edge, Kind, Problem, Replication, Slo, Switch};
+use crate::problem::{Chain, Edge, Kind, Problem, Replication, Slo, Switch, Wish};
 
 /// A constraint, and how much of it a plan leaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,15 +74,20 @@ pub fn check(
         slacks.push(limit("greatest rate", placed.rate, max, "bit/s"));
         let paths = Paths { problem, chain, sites: &placed.sites };
         if let Some(delay) = delay {
-            slacks.push(limit("delay", paths.delay(), delay, "s"));
+            slacks.push(limit("delay", paths.delay(&placed.cores), delay, "s"));
         }
         let traffic = paths.traffic();
-        for (first, (host, cycles, members)) in paths.groups(&traffic) {
+        let firsts = paths.firsts();
+        for (first, (_, cycles, members)) in paths.groups(&traffic) {
             // `is_possible` made sure that there are as many numbers of cores.
-            let number = paths.firsts().iter().position(|of| *of == first).unwrap_or(0);
-            let given = placed.cores.get(number).copied().unwrap_or(0);
-            cores[host] += given;
-            let rate = problem.hosts[host].hertz * given as f64 * (1.0 - problem.headroom);
+            let number = firsts.iter().position(|of| *of == first).unwrap_or(0);
+            let on = &placed.cores[number];
+            let given: usize = on.values().sum();
+            on.iter().for_each(|(host, given)| cores[*host] += given);
+            // Each core has the same share of the packets: the slowest decides.
+            let hertz = on.keys().map(|host| problem.hosts[*host].hertz);
+            let hertz = hertz.fold(f64::INFINITY, f64::min);
+            let rate = hertz * given as f64 * (1.0 - problem.headroom);
             let used = placed.rate / problem.packet_bits * cycles;
             let of = chain.functions[first].name.clone();
             let cores = if given == 1 { "core" } else { "cores" };
@@ -103,10 +108,15 @@ pub fn check(
                 Site::Core(_) => {}
             }
         }
+        let of_function = paths.hosts(&placed.cores);
         for (from, to, share) in paths.hops(&traffic) {
-            if from.host() != to.host() {
-                from.host().into_iter().for_each(|host| links[host][1] += share * placed.rate);
-                to.host().into_iter().for_each(|host| links[host][0] += share * placed.rate);
+            if paths.site(from).host() == paths.site(to).host() {
+                continue;
+            }
+            for (end, way) in [(from, 1), (to, 0)] {
+                for (host, part) in end.map_or(&[][..], |at| &of_function[at]) {
+                    links[*host][way] += share * part * placed.rate;
+                }
             }
         }
     }
@@ -171,9 +181,65 @@ fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> Result<(), 
             }
         }
     }
-    let groups = Paths { problem, chain, sites: &placed.sites }.firsts().len();
-    if placed.cores.len() != groups || placed.cores.contains(&0) {
-        return Err(format!("{groups} groups of functions have {:?} cores", placed.cores));
+    let paths = Paths { problem, chain, sites: &placed.sites };
+    let firsts = paths.firsts();
+    let is_empty = |on: &BTreeMap<usize, usize>| on.is_empty() || on.values().any(|of| *of == 0);
+    if placed.cores.len() != firsts.len() || placed.cores.iter().any(is_empty) {
+        return Err(format!("{} groups of functions have {:?} cores", firsts.len(), placed.cores));
+    }
+    for (first, on) in firsts.iter().zip(&placed.cores) {
+        let name = &chain.functions[*first].name;
+        if on.keys().any(|host| *host >= problem.hosts.len()) {
+            return Err(format!("{name} is on no host"));
+        }
+        if !on.keys().any(|host| Some(*host) == placed.sites[*first].host()) {
+            return Err(format!("{name} has no core where it is"));
+        }
+    }
+    // Where replicas are on several hosts, what is next to them must be on none of these.
+    let leaders = paths.leaders();
+    let on = |at: usize| -> BTreeSet<usize> {
+        let leader = leaders.get(&at).and_then(|first| firsts.iter().position(|of| of == first));
+        match leader {
+            Some(group) => placed.cores[group].keys().copied().collect(),
+            None => placed.sites[at].host().into_iter().collect(),
+        }
+    };
+    for edge in &chain.edges {
+        let (a, b) = (on(edge.from), on(edge.to));
+        let is_one = leaders.get(&edge.from).is_some_and(|a| leaders.get(&edge.to) == Some(a));
+        let is_beside = a.len() == 1 && a == b;
+        if !is_one && !is_beside && !a.is_disjoint(&b) {
+            let name = |at: usize| &chain.functions[at].name;
+            return Err(format!(
+                "{} and {} are next to each other on a host, and not in one group",
+                name(edge.from),
+                name(edge.to)
+            ));
+        }
+    }
+    for wish in &chain.wishes {
+        let name = |at: usize| &chain.functions[at].name;
+        let kind = |at: usize| placed.sites[at].kind();
+        let is_same = |a: usize, b: usize| kind(a) == kind(b) && on(a) == on(b);
+        let meets = |a: usize, b: usize| {
+            kind(a) == kind(b) && (kind(a) == Kind::Switch || !on(a).is_disjoint(&on(b)))
+        };
+        match wish {
+            Wish::Only(at, kinds) if !kinds.contains(&kind(*at)) => {
+                return Err(format!("{} is on a {}, against a wish", name(*at), kind(*at)));
+            }
+            Wish::Never(at, kinds) if kinds.contains(&kind(*at)) => {
+                return Err(format!("{} is on a {}, against a wish", name(*at), kind(*at)));
+            }
+            Wish::Together(a, b) if !is_same(*a, *b) => {
+                return Err(format!("{} and {} are not together", name(*a), name(*b)));
+            }
+            Wish::Apart(a, b) if meets(*a, *b) => {
+                return Err(format!("{} and {} are not apart", name(*a), name(*b)));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -200,15 +266,34 @@ impl Paths<'_> {
         traffic
     }
 
+    /// Where a function is; packets come from the switch and go back there.
+    fn site(&self, end: Option<usize>) -> Site {
+        end.map_or(Site::Switch, |at| self.sites[at])
+    }
+
+    /// By function: the hosts that run it, with their shares of the packets.
+    fn hosts(&self, cores: &[BTreeMap<usize, usize>]) -> Vec<Vec<(usize, f64)>> {
+        let (leaders, firsts) = (self.leaders(), self.firsts());
+        let of = |at: usize| {
+            let group = leaders.get(&at).and_then(|first| firsts.iter().position(|of| of == first));
+            let Some(group) = group else {
+                return self.sites[at].host().into_iter().map(|host| (host, 1.0)).collect();
+            };
+            let all: usize = cores[group].values().sum();
+            let share = |(host, of): (&usize, &usize)| (*host, *of as f64 / all as f64);
+            cores[group].iter().map(share).collect()
+        };
+        (0..self.sites.len()).map(of).collect()
+    }
+
     /// All that packets go from and to, with their share; they come from the switch and end there.
-    fn hops(&self, traffic: &[f64]) -> Vec<(Site, Site, f64)> {
-        let mut hops = vec![(Site::Switch, self.sites[0], 1.0)];
+    fn hops(&self, traffic: &[f64]) -> Vec<(Option<usize>, Option<usize>, f64)> {
+        let mut hops = vec![(None, Some(0), 1.0)];
         for edge in &self.chain.edges {
-            let share = traffic[edge.from] * edge.share;
-            hops.push((self.sites[edge.from], self.sites[edge.to], share));
+            hops.push((Some(edge.from), Some(edge.to), traffic[edge.from] * edge.share));
         }
         for last in self.lasts() {
-            hops.push((self.sites[last], Site::Switch, traffic[last]));
+            hops.push((Some(last), None, traffic[last]));
         }
         hops
     }
@@ -217,33 +302,41 @@ impl Paths<'_> {
         (0..self.sites.len()).filter(|at| !self.chain.edges.iter().any(|edge| edge.from == *at))
     }
 
-    /// The longest that a packet takes.
-    fn delay(&self) -> f64 {
+    /// The longest that a packet takes, over the slowest of the hosts that run a function.
+    fn delay(&self, cores: &[BTreeMap<usize, usize>]) -> f64 {
         let hosts = &self.problem.hosts;
-        let over = |a: Site, b: Site| match a.host() == b.host() {
-            true => 0.0,
-            false => {
-                let hosts = a.host().into_iter().chain(b.host()).map(|host| &hosts[host]);
-                hosts.map(|of| of.link_delay + self.problem.packet_bits / of.link_rate).sum()
-            }
+        let on = self.hosts(cores);
+        let link = |at: Option<usize>| {
+            let of = |(host, _): &(usize, f64)| {
+                hosts[*host].link_delay + self.problem.packet_bits / hosts[*host].link_rate
+            };
+            at.map_or(0.0, |at| on[at].iter().map(of).fold(0.0, f64::max))
         };
+        let over =
+            |a: Option<usize>, b: Option<usize>| match self.site(a).host() == self.site(b).host() {
+                true => 0.0,
+                false => link(a) + link(b),
+            };
         // By function: what is left from its arrival there on. Edges lead to later functions only.
         let mut left = vec![0.0_f64; self.sites.len()];
         for at in (0..self.sites.len()).rev() {
-            let (function, site) = (&self.chain.functions[at], self.sites[at]);
-            let here = match site {
+            let function = &self.chain.functions[at];
+            let here = match self.sites[at] {
                 Site::Switch => 0.0,
-                Site::Core(host) => function.core_cycles / hosts[host].hertz,
+                Site::Core(_) => {
+                    let of = |(host, _): &(usize, f64)| function.core_cycles / hosts[*host].hertz;
+                    on[at].iter().map(of).fold(0.0, f64::max)
+                }
                 Site::Card(host) => {
                     let card = hosts[host].card.as_ref();
                     function.card_cycles / card.map_or(f64::MIN_POSITIVE, |card| card.hertz)
                 }
             };
             let edges = self.chain.edges.iter().filter(|edge| edge.from == at);
-            let behind = edges.map(|edge| over(site, self.sites[edge.to]) + left[edge.to]);
-            left[at] = here + behind.reduce(f64::max).unwrap_or_else(|| over(site, Site::Switch));
+            let behind = edges.map(|edge| over(Some(at), Some(edge.to)) + left[edge.to]);
+            left[at] = here + behind.reduce(f64::max).unwrap_or_else(|| over(Some(at), None));
         }
-        over(Site::Switch, self.sites[0]) + left[0]
+        over(None, Some(0)) + left[0]
     }
 
     /// By function on cores: the first of those that it runs to completion with.

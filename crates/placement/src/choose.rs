@@ -1,10 +1,10 @@
 //! The best choice of one option for each chain: a linear program with integers, solved by branch and
 //! bound over what its relaxation leaves open.
 //!
-//! An option is a placement of a chain with its cores. Chains meet in cores, links, cards and the
-//! switch alone. By option there are a share `x` and a rate above the least `s`: the shares of a chain
-//! add up to 1, and `s` is at most `x` times what the option allows. The relaxation bounds all plans, so
-//! the gap to it is known at any time.
+//! Chains meet in cores, links, cards and the switch alone. Each option has two columns: at the chain's least rate,
+//! and at the rate that its cores allow; what is between is a mixture. The shares of a chain's columns add up to 1. The relaxation
+//! bounds all plans, so the gap to it is known at any time. Options that prices (`dual`) show to be too dear are
+//! left out.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -13,150 +13,64 @@ use microlp::{
     ComparisonOp, OptimizationDirection, Problem as Linear, Solution, SolveOutcome, Variable,
 };
 
-use crate::problem::{Chain, Problem, Switch};
-use crate::shape::{Allocation, Load, Shape};
+use crate::dual::{Asking, Dual, Room, UNIT, value};
+use crate::options::Choice;
+use crate::shape::Shape;
 
-/// A placement of a chain with its cores.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// Which of the chain's placements.
-    pub shape: usize,
-    /// Cores of its groups.
-    pub cores: Vec<usize>,
-    /// Cores by host.
-    pub on_host: Vec<usize>,
-    /// The rate that the cores allow.
-    pub rate: f64,
+/// What is chosen.
+pub(crate) struct Task<'a> {
+    /// By pool: what there is of it.
+    pub room: &'a [Room],
+    /// Chains with their options.
+    pub asking: &'a [Asking<'a>],
+    /// Prices, to leave out what is too dear.
+    pub dual: &'a Dual,
+    /// Only what gains more than this, in Gb/s times price, is of interest.
+    pub above: f64,
+    /// Whether any plan will do.
+    pub any: bool,
+    /// Parts of the search that are looked at at most.
+    pub nodes: usize,
 }
 
-/// A chain's placements, and the options that they make.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Placements.
-    pub shapes: Vec<Shape>,
-    /// Options that meet the chain's least rate and its delay.
-    pub choices: Vec<Choice>,
-}
-
-impl Options {
-    /// The options of some placements. Those that gain nothing over others are left out; with
-    /// `by_switch`, only if those others put no other functions on the switch.
-    pub fn of(
-        problem: &Problem,
-        chain: &Chain,
-        shapes: impl IntoIterator<Item = Shape>,
-        by_switch: bool,
-    ) -> Self {
-        let mut options = Self::default();
-        for shape in shapes {
-            if chain.slo.delay.is_some_and(|delay| shape.delay > delay * (1.0 + EXACT)) {
-                continue;
-            }
-            let number = options.shapes.len();
-            let mut is_used = false;
-            for Allocation { cores, rate } in shape.allocations(problem, chain) {
-                if rate < chain.slo.min * (1.0 - EXACT) {
-                    continue;
-                }
-                let mut on_host = vec![0; problem.hosts.len()];
-                for (group, cores) in shape.groups.iter().zip(&cores) {
-                    on_host[group.host] += cores;
-                }
-                let new = Choice { shape: number, cores, on_host, rate };
-                is_used |= options.add(&shape, new, by_switch);
-            }
-            if is_used {
-                options.shapes.push(shape);
-            }
-        }
-        options.compact();
-        options
-    }
-
-    /// Adds an option unless another is as good, and removes those that it is as good as.
-    fn add(&mut self, shape: &Shape, new: Choice, by_switch: bool) -> bool {
-        let shapes = &self.shapes;
-        // An option of the placement at hand is not among those kept yet.
-        let of = |choice: &Choice| shapes.get(choice.shape).unwrap_or(shape);
-        if self.choices.iter().any(|old| is_as_good((of(old), old), (shape, &new), by_switch)) {
-            return false;
-        }
-        self.choices.retain(|old| {
-            let old_shape = shapes.get(old.shape).unwrap_or(shape);
-            !is_as_good((shape, &new), (old_shape, old), by_switch)
-        });
-        self.choices.push(new);
-        true
-    }
-
-    /// Without placements that no option has.
-    fn compact(&mut self) {
-        let used: BTreeSet<usize> = self.choices.iter().map(|choice| choice.shape).collect();
-        let numbers: Vec<usize> = used.into_iter().collect();
-        let shapes = numbers.iter().map(|&number| self.shapes[number].clone()).collect();
-        self.shapes = shapes;
-        for choice in &mut self.choices {
-            choice.shape = numbers.binary_search(&choice.shape).unwrap_or(0);
-        }
-        let key = |choice: &Choice| (choice.on_host.iter().sum::<usize>(), choice.shape);
-        self.choices.sort_by(|a, b| key(a).cmp(&key(b)).then(a.rate.total_cmp(&b.rate)));
-    }
-}
-
-/// Relative error up to which numbers are the same.
-const EXACT: f64 = 1e-9;
-
-/// Whether one option takes no more of anything than another, and gives as much.
-fn is_as_good(one: (&Shape, &Choice), other: (&Shape, &Choice), by_switch: bool) -> bool {
-    let more = |a: f64, b: f64| a > b + EXACT * (1.0 + b.abs());
-    let ((shape, one), (other_shape, other)) = (one, other);
-    let loads = shape.loads.iter().zip(&other_shape.loads);
-    !more(other.rate, one.rate)
-        && one.on_host.iter().zip(&other.on_host).all(|(a, b)| a <= b)
-        && !loads.clone().any(|(a, b)| {
-            more(a.inward, b.inward) || more(a.outward, b.outward) || more(a.card, b.card)
-        })
-        && (!by_switch || {
-            let there: BTreeSet<usize> = other_shape.on_switch().collect();
-            shape.on_switch().all(|function| there.contains(&function))
-        })
-}
+/// Functions of chains on the switch: by chain and function.
+pub(crate) type OnSwitch = BTreeSet<(usize, usize)>;
 
 /// What was chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
-    /// By chain: which of its options.
-    pub options: Vec<usize>,
-    /// By chain: its rate.
-    pub rates: Vec<f64>,
-    /// What is gained: rates above the least, times their prices.
-    pub gain: f64,
+pub(crate) struct Chosen<T> {
+    /// What is gained, and the plan; `None` if none was found that gains more than asked for.
+    pub best: Option<(f64, T)>,
     /// What no choice gains more than.
     pub bound: f64,
 }
 
-/// Functions that a switch cannot hold together.
-type Conflict = BTreeSet<(usize, usize)>;
-
-/// Chooses one option for each chain so that most is gained; `go_on` is asked before each step and ends
-/// the search with the best choice so far. `None` if there is none, or none was found until then.
-pub fn choose(
-    problem: &Problem,
-    options: &[Options],
-    switch: &dyn Switch,
+/// Chooses one option for each chain so that most is gained. `fits` says whether the switch holds what is put
+/// there; `realize` makes a plan of choices on the hosts, with what it gains. `go_on` is asked before each step and ends the search with the
+/// best choice so far.
+pub(crate) fn choose<T>(
+    task: &Task<'_>,
+    fits: &dyn Fn(&OnSwitch) -> bool,
+    realize: Realize<'_, T>,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Chosen> {
-    let mut search = Search { problem, options, switch, conflicts: Vec::new(), best: None };
-    let all = options.iter().map(|of| (0..of.choices.len()).collect()).collect();
+) -> Chosen<T> {
+    let mut search =
+        Search { task, fits, realize, conflicts: Vec::new(), best: None, left: f64::NEG_INFINITY };
+    let all = task.asking.iter().map(|(_, options)| options.allowed.clone()).collect();
     let mut open = BinaryHeap::new();
-    open.extend(search.relax(all));
-    let mut left = f64::NEG_INFINITY;
+    let mut nodes = 0;
+    // Without time for one step, prices alone bound what can be gained.
+    match go_on() || task.above == f64::NEG_INFINITY {
+        true => open.extend(search.relax(all)),
+        false => search.left = task.dual.bound,
+    }
     while let Some(node) = open.pop() {
-        if search.is_beaten(node.bound) {
+        if search.is_beaten(node.bound) || task.any && search.best.is_some() {
             break;
         }
-        if !go_on() {
-            left = node.bound;
+        nodes += 1;
+        let has_none = nodes < FIRST && search.gain() == f64::NEG_INFINITY;
+        if nodes > task.nodes || !go_on() && !has_none {
+            search.left = search.left.max(node.bound);
             break;
         }
         // Conflicts may have been found since it was solved.
@@ -166,17 +80,24 @@ pub fn choose(
         }
         match search.branch(&node) {
             Some(halves) => open.extend(halves.into_iter().filter_map(|half| search.relax(half))),
-            None => {
-                // All shares are 0 or 1, but the switch may not hold it.
-                if !search.offer(&node) {
-                    open.extend(search.relax(node.allowed));
-                }
+            // All shares are 0 or 1, but the switch or the hosts may not hold it.
+            None if search.conflicts.len() > node.conflicts => {
+                open.extend(search.relax(node.allowed))
             }
+            None => match search.apart(&node) {
+                Some(halves) => {
+                    open.extend(halves.into_iter().filter_map(|half| search.relax(half)))
+                }
+                None => search.left = search.left.max(node.bound),
+            },
         }
     }
-    let best = search.best?;
-    Some(Chosen { bound: best.gain.max(left), ..best })
+    let gain = search.best.as_ref().map_or(task.above, |(gain, _)| *gain);
+    Chosen { bound: search.left.max(gain), best: search.best }
 }
+
+/// Parts that are looked at for a first plan, even if there is no time.
+const FIRST: usize = 50;
 
 /// Allowed options of each chain, and the best of their relaxation.
 struct Node {
@@ -207,139 +128,159 @@ impl Ord for Node {
     }
 }
 
-struct Search<'a> {
-    problem: &'a Problem,
-    options: &'a [Options],
-    switch: &'a dyn Switch,
-    conflicts: Vec<Conflict>,
-    best: Option<Chosen>,
+/// Makes a plan of choices, with what it gains.
+type Realize<'a, T> = &'a mut dyn FnMut(&[usize]) -> Option<(f64, T)>;
+
+struct Search<'a, T> {
+    task: &'a Task<'a>,
+    fits: &'a dyn Fn(&OnSwitch) -> bool,
+    realize: Realize<'a, T>,
+    conflicts: Vec<OnSwitch>,
+    best: Option<(f64, T)>,
+    /// The most that may be gained by what was not looked at.
+    left: f64,
 }
 
-impl Search<'_> {
+impl<T> Search<'_, T> {
+    fn gain(&self) -> f64 {
+        self.best.as_ref().map_or(self.task.above, |(gain, _)| *gain)
+    }
+
     fn is_beaten(&self, bound: f64) -> bool {
-        self.best.as_ref().is_some_and(|best| bound <= best.gain + GAP * (1.0 + best.gain.abs()))
+        let gain = self.gain();
+        gain.is_finite() && bound <= gain + GAP * (1.0 + gain.abs())
     }
 
     fn choice(&self, chain: usize, option: usize) -> (&Shape, &Choice) {
-        let options = &self.options[chain];
-        let choice = &options.choices[option];
-        (&options.shapes[choice.shape], choice)
+        self.task.asking[chain].1.choice(option)
     }
 
     /// Solves the relaxation; `None` if it has no solution, or none that gains enough.
-    fn relax(&mut self, allowed: Vec<Vec<usize>>) -> Option<Node> {
-        let problem = self.problem;
+    fn relax(&mut self, mut allowed: Vec<Vec<usize>>) -> Option<Node> {
+        let Task { asking, room, dual, .. } = self.task;
+        for ((asking, allowed), most) in asking.iter().zip(&mut allowed).zip(&dual.values) {
+            let dear = |of: usize| {
+                let lost = most - value(&dual.prices, *asking, of).0;
+                self.is_beaten(dual.bound - lost)
+            };
+            allowed.retain(|of| !dear(*of));
+            if allowed.is_empty() {
+                return None;
+            }
+        }
         let mut linear = Linear::new(OptimizationDirection::Maximize);
-        let mut shares: Vec<Vec<Variable>> = Vec::new();
-        let hosts = problem.hosts.len();
-        let mut cores: Vec<Vec<(Variable, f64)>> = vec![Vec::new(); hosts];
-        let mut loads: Vec<[Vec<(Variable, f64)>; 3]> = vec![Default::default(); hosts];
-        for (at, (chain, allowed)) in problem.chains.iter().zip(&allowed).enumerate() {
+        let mut columns: Vec<Vec<[Variable; 2]>> = Vec::new();
+        let mut used: Vec<[Vec<(Variable, f64)>; 4]> = vec![Default::default(); room.len()];
+        for ((chain, options), allowed) in asking.iter().zip(&allowed) {
             let mut of_chain = Vec::new();
             for &option in allowed {
-                let (shape, choice) = self.choice(at, option);
-                let above = (choice.rate - chain.slo.min).max(0.0) / UNIT;
+                let (_, choice) = options.choice(option);
                 let min = chain.slo.min / UNIT;
-                let share = linear.add_var(0.0, (0.0, 1.0));
-                let extra = linear.add_var(chain.slo.price, (0.0, above));
-                linear.add_constraint([(extra, 1.0), (share, -above)], ComparisonOp::Le, 0.0);
-                of_chain.push(share);
-                for host in 0..hosts {
-                    if choice.on_host[host] > 0 {
-                        cores[host].push((share, choice.on_host[host] as f64));
-                    }
-                    for (of, terms) in per_bit(&shape.loads[host]).into_iter().zip(&mut loads[host])
-                    {
-                        if of > 0.0 {
-                            terms.extend([(share, of * min), (extra, of)]);
+                let rates = [min, (choice.rate / UNIT).max(min)];
+                let both =
+                    rates.map(|rate| linear.add_var(chain.slo.price * (rate - min), (0.0, 1.0)));
+                of_chain.push(both);
+                for ((pool, loads), used) in options.loads(option).iter().enumerate().zip(&mut used)
+                {
+                    for (column, rate) in both.iter().zip(rates) {
+                        let of = [choice.on_pool[pool] as f64]
+                            .into_iter()
+                            .chain(loads.iter().map(|load| load * rate));
+                        for (terms, of) in used.iter_mut().zip(of).filter(|(_, of)| *of > 0.0) {
+                            terms.push((*column, of));
                         }
                     }
                 }
             }
-            let one = of_chain.iter().map(|share| (*share, 1.0));
+            let one = of_chain.iter().flatten().map(|column| (*column, 1.0));
             linear.add_constraint(one, ComparisonOp::Eq, 1.0);
-            shares.push(of_chain);
+            columns.push(of_chain);
         }
-        for host in 0..hosts {
-            let there = &problem.hosts[host];
-            linear.add_constraint(&cores[host], ComparisonOp::Le, there.cores as f64);
-            for (terms, room) in loads[host].iter().zip(room(problem, host)) {
-                linear.add_constraint(terms, ComparisonOp::Le, room / UNIT);
+        for (terms, room) in used.iter().flatten().zip(room.iter().flatten()) {
+            if !terms.is_empty() {
+                linear.add_constraint(terms, ComparisonOp::Le, *room);
             }
         }
         for conflict in &self.conflicts {
             let chains: BTreeSet<usize> = conflict.iter().map(|(chain, _)| *chain).collect();
             let mut terms = Vec::new();
             for &chain in &chains {
-                for (option, share) in allowed[chain].iter().zip(&shares[chain]) {
+                for (option, columns) in allowed[chain].iter().zip(&columns[chain]) {
                     if puts(self.choice(chain, *option).0, chain, conflict) {
-                        terms.push((*share, 1.0));
+                        terms.extend(columns.iter().map(|column| (*column, 1.0)));
                     }
                 }
             }
             linear.add_constraint(terms, ComparisonOp::Le, chains.len() as f64 - 1.0);
         }
         let solution = solve(&linear)?;
-        let bound = solution.objective() * UNIT;
+        let bound = solution.objective();
         if self.is_beaten(bound) {
             return None;
         }
-        let shares = shares.iter().map(|of| of.iter().map(|share| solution[*share]).collect());
-        let shares: Vec<Vec<f64>> = shares.collect();
+        let share = |both: &[Variable; 2]| both.iter().map(|column| solution[*column]).sum::<f64>();
+        let shares: Vec<Vec<f64>> =
+            columns.iter().map(|of| of.iter().map(share).collect()).collect();
         let node = Node { allowed, shares, bound, conflicts: self.conflicts.len() };
         self.offer(&node);
         Some(node)
     }
 
-    /// Takes each chain's option with the greatest share for a plan. Whether the switch holds it.
-    fn offer(&mut self, node: &Node) -> bool {
+    /// Each chain's option with the greatest share.
+    fn greatest(node: &Node) -> Vec<usize> {
         let greatest = |(allowed, shares): (&Vec<usize>, &Vec<f64>)| {
             let shares = allowed.iter().zip(shares);
             shares.max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(option, _)| *option)
         };
-        let options: Vec<usize> = node.allowed.iter().zip(&node.shares).map(greatest).collect();
-        let chosen: Vec<(&Shape, &Choice)> =
-            options.iter().enumerate().map(|(chain, option)| self.choice(chain, *option)).collect();
-        for host in 0..self.problem.hosts.len() {
-            let cores: usize = chosen.iter().map(|(_, choice)| choice.on_host[host]).sum();
-            if cores > self.problem.hosts[host].cores {
-                return true;
-            }
-        }
-        let limits: Vec<f64> = chosen.iter().map(|(_, choice)| choice.rate).collect();
-        let shapes: Vec<&Shape> = chosen.iter().map(|(shape, _)| *shape).collect();
-        let Some(rates) = rates(self.problem, &shapes, &limits) else { return true };
-        let gain = gain(self.problem, &rates);
-        if self.best.as_ref().is_some_and(|best| gain <= best.gain) {
-            return true;
-        }
-        let placed: Conflict = shapes
-            .iter()
-            .enumerate()
-            .flat_map(|(chain, shape)| shape.on_switch().map(move |function| (chain, function)))
-            .collect();
-        if self.conflicts.iter().any(|known| known.is_subset(&placed)) {
-            return true;
-        }
-        if !self.fits(&placed) {
-            let conflict = self.least(placed);
-            self.conflicts.push(conflict);
-            return false;
-        }
-        self.best = Some(Chosen { options, rates, gain, bound: f64::INFINITY });
-        true
+        node.allowed.iter().zip(&node.shares).map(greatest).collect()
     }
 
-    fn fits(&self, placed: &Conflict) -> bool {
-        let placed: Vec<(usize, usize)> = placed.iter().copied().collect();
-        self.switch.fits(&placed).is_ok()
+    /// Makes a plan of the options with the greatest shares, if it can be better than the best so far.
+    fn offer(&mut self, node: &Node) {
+        let options = Self::greatest(node);
+        let mut most = 0.0;
+        for (chain, option) in options.iter().enumerate() {
+            let slo = &self.task.asking[chain].0.slo;
+            let rate = self.choice(chain, *option).1.rate.max(slo.min);
+            most += slo.price * (rate - slo.min) / UNIT;
+        }
+        for (pool, room) in self.task.room.iter().enumerate() {
+            let of = options.iter().enumerate();
+            let cores: usize =
+                of.map(|(chain, option)| self.choice(chain, *option).1.on_pool[pool]).sum();
+            if cores as f64 > room[0] {
+                return;
+            }
+        }
+        if self.is_beaten(most) {
+            return;
+        }
+        let placed: OnSwitch = (options.iter().enumerate())
+            .flat_map(|(chain, option)| {
+                let there = self.choice(chain, *option).0.on_switch();
+                there.map(move |function| (chain, function))
+            })
+            .collect();
+        if self.conflicts.iter().any(|known| known.is_subset(&placed)) {
+            return;
+        }
+        if !(self.fits)(&placed) {
+            let conflict = self.least(placed);
+            self.conflicts.push(conflict);
+            return;
+        }
+        if let Some((gain, plan)) = (self.realize)(&options)
+            && gain > self.gain()
+        {
+            self.best = Some((gain, plan));
+        }
     }
 
     /// A part of what does not fit that would fit without any one of its functions.
-    fn least(&self, mut placed: Conflict) -> Conflict {
+    fn least(&self, mut placed: OnSwitch) -> OnSwitch {
         for one in placed.clone() {
             placed.remove(&one);
-            if self.fits(&placed) {
+            if (self.fits)(&placed) {
                 placed.insert(one);
             }
         }
@@ -359,13 +300,24 @@ impl Search<'_> {
         let position = |(at, share): (usize, &f64)| at as f64 * share;
         let middle: f64 = node.shares[chain].iter().enumerate().map(position).sum();
         let cut = (middle.floor() as usize + 1).clamp(1, allowed.len() - 1);
-        let half = |options: &[usize]| {
-            let mut all = node.allowed.clone();
-            all[chain] = options.to_vec();
-            all
-        };
-        Some([half(&allowed[..cut]), half(&allowed[cut..])])
+        Some(halves(node, chain, allowed[..cut].to_vec(), allowed[cut..].to_vec()))
     }
+
+    /// The option that a chain has, apart from all others; `None` if no chain has another.
+    fn apart(&self, node: &Node) -> Option<[Vec<Vec<usize>>; 2]> {
+        let chain = node.allowed.iter().position(|allowed| allowed.len() > 1)?;
+        let has = Self::greatest(node)[chain];
+        let (one, others) = node.allowed[chain].iter().partition(|option| **option == has);
+        Some(halves(node, chain, one, others))
+    }
+}
+
+fn halves(node: &Node, chain: usize, one: Vec<usize>, other: Vec<usize>) -> [Vec<Vec<usize>>; 2] {
+    [one, other].map(|options| {
+        let mut all = node.allowed.clone();
+        all[chain] = options;
+        all
+    })
 }
 
 /// Shares are whole up to this.
@@ -374,62 +326,16 @@ const WHOLE: f64 = 1e-6;
 /// Gains are the same up to this share.
 const GAP: f64 = 1e-7;
 
-/// Rates are solved for in Gb/s, so that numbers are near 1.
-const UNIT: f64 = 1e9;
-
 /// Whether a chain's placement puts all on the switch that a conflict has of that chain.
-fn puts(shape: &Shape, chain: usize, conflict: &Conflict) -> bool {
+fn puts(shape: &Shape, chain: usize, conflict: &OnSwitch) -> bool {
     let mut of_chain = conflict.iter().filter(|(of, _)| *of == chain);
     of_chain.all(|(_, function)| shape.sites[*function].host().is_none())
 }
 
-/// What each bit of a chain takes of a host's link in both directions, and of its card.
-fn per_bit(load: &Load) -> [f64; 3] {
-    [load.inward, load.outward, load.card]
-}
-
-/// What a host has of that.
-fn room(problem: &Problem, host: usize) -> [f64; 3] {
-    let link = problem.link_rate(host);
-    [link, link, problem.card_rate(host, 1.0)]
-}
-
 /// The optimum; `None` if there is none.
-fn solve(linear: &Linear) -> Option<Solution> {
+pub(crate) fn solve(linear: &Linear) -> Option<Solution> {
     match linear.solve() {
         Ok(SolveOutcome::Solution(solution)) => Some(solution),
         _ => None,
     }
-}
-
-/// What chains gain by their rates.
-pub fn gain(problem: &Problem, rates: &[f64]) -> f64 {
-    let of = |(chain, rate): (&Chain, &f64)| chain.slo.price * (rate - chain.slo.min);
-    problem.chains.iter().zip(rates).map(of).sum()
-}
-
-/// The rates of chains by which most is gained, each at least its least and at most a limit; `None` if links and cards
-/// do not carry even the least.
-pub fn rates(problem: &Problem, shapes: &[&Shape], limits: &[f64]) -> Option<Vec<f64>> {
-    let mut linear = Linear::new(OptimizationDirection::Maximize);
-    let mut of_chain = Vec::new();
-    for (chain, limit) in problem.chains.iter().zip(limits) {
-        if *limit < chain.slo.min * (1.0 - EXACT) {
-            return None;
-        }
-        let bounds = (chain.slo.min / UNIT, limit.max(chain.slo.min) / UNIT);
-        of_chain.push(linear.add_var(chain.slo.price, bounds));
-    }
-    for host in 0..problem.hosts.len() {
-        for (at, room) in room(problem, host).into_iter().enumerate() {
-            let terms = of_chain.iter().zip(shapes);
-            let terms = terms.map(|(rate, shape)| (*rate, per_bit(&shape.loads[host])[at]));
-            let terms: Vec<(Variable, f64)> = terms.filter(|(_, of)| *of > 0.0).collect();
-            if !terms.is_empty() {
-                linear.add_constraint(terms, ComparisonOp::Le, room / UNIT);
-            }
-        }
-    }
-    let solution = solve(&linear)?;
-    Some(of_chain.iter().map(|rate| solution[*rate] * UNIT).collect())
 }

@@ -1,10 +1,13 @@
-//! Lemur's heuristic (§2.3.2), and improving a plan by exchanges.
+//! Lemur's heuristic (§2.3.2).
 
-use crate::choose::{Options, choose, gain};
-use crate::plan::Plan;
-use crate::policy::{NotPlaced, all_kinds, options, plan};
+use crate::options::{Maker, Options};
+use crate::pack::Packed;
+use crate::plan::{Bound, Plan};
+use crate::policy::NotPlaced;
 use crate::problem::{Chain, Kind, Problem, Switch};
-use crate::shape::{Shape, on_hosts};
+use crate::rack::Rack;
+use crate::search::{MANY, best_of, improved};
+use crate::shape::Shape;
 
 /// By chain and function: the kind of device that it runs on.
 pub(crate) type Kinds = Vec<Vec<Kind>>;
@@ -12,12 +15,13 @@ pub(crate) type Kinds = Vec<Vec<Kind>>;
 /// All on the switch that can be there, the rest on cards, and on cores.
 pub(crate) fn hardware_first(problem: &Problem) -> Kinds {
     let has_card = problem.hosts.iter().any(|host| host.card.is_some());
-    let kind = |function: &crate::problem::Function| match () {
-        () if function.can(Kind::Switch) => Kind::Switch,
-        () if has_card && function.can(Kind::Card) => Kind::Card,
+    let kind = |chain: &Chain, at: usize| match () {
+        () if chain.can(at, Kind::Switch) => Kind::Switch,
+        () if has_card && chain.can(at, Kind::Card) => Kind::Card,
         () => Kind::Core,
     };
-    problem.chains.iter().map(|chain| chain.functions.iter().map(kind).collect()).collect()
+    let of = |chain: &Chain| (0..chain.functions.len()).map(|at| kind(chain, at)).collect();
+    problem.chains.iter().map(of).collect()
 }
 
 /// Whether the switch holds what is to be there.
@@ -31,39 +35,62 @@ pub(crate) fn holds(switch: &dyn Switch, kinds: &Kinds) -> bool {
 }
 
 /// Takes functions from the switch until it holds the rest: the cheapest that suffices alone, or the cheapest of all
-/// and on (phase 1).
-fn until_it_fits(problem: &Problem, switch: &dyn Switch, mut kinds: Kinds) -> Option<Kinds> {
+/// and on (phase 1). Of very many, as few of the cheapest as suffice together.
+pub(crate) fn until_it_fits(
+    problem: &Problem,
+    switch: &dyn Switch,
+    mut kinds: Kinds,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Kinds> {
+    if holds(switch, &kinds) {
+        return Some(kinds);
+    }
     let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
     for (at, chain) in problem.chains.iter().enumerate() {
         for (function, share) in chain.shares().into_iter().enumerate() {
             let of = &chain.functions[function];
-            if kinds[at][function] == Kind::Switch && of.can(Kind::Core) {
+            if kinds[at][function] == Kind::Switch && chain.can(function, Kind::Core) {
                 candidates.push((of.core_cycles * share, at, function));
             }
         }
     }
     candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    while !holds(switch, &kinds) {
-        for &(_, chain, function) in &candidates {
+    let all = kinds.clone();
+    let without = |count: usize| {
+        let mut kinds = all.clone();
+        let first = candidates.iter().take(count);
+        first.for_each(|(_, chain, function)| kinds[*chain][*function] = Kind::Core);
+        kinds
+    };
+    let fewest = |count: &mut (usize, usize)| {
+        while count.0 < count.1 {
+            let middle = count.0.midpoint(count.1);
+            match holds(switch, &without(middle)) {
+                true => count.1 = middle,
+                false => count.0 = middle + 1,
+            }
+        }
+        let kinds = without(count.1);
+        holds(switch, &kinds).then_some(kinds)
+    };
+    if candidates.len() > MANY {
+        return fewest(&mut (0, candidates.len()));
+    }
+    for removed in 0..candidates.len() {
+        for &(_, chain, function) in &candidates[removed..] {
+            if !go_on() {
+                return fewest(&mut (removed, candidates.len()));
+            }
             kinds[chain][function] = Kind::Core;
             if holds(switch, &kinds) {
                 return Some(kinds);
             }
             kinds[chain][function] = Kind::Switch;
         }
-        if candidates.is_empty() {
-            return None;
-        }
-        let (_, chain, function) = candidates.remove(0);
+        let (_, chain, function) = candidates[removed];
         kinds[chain][function] = Kind::Core;
     }
-    Some(kinds)
-}
-
-/// A chain's groups with all hosts taken for the first.
-fn shape(problem: &Problem, chain: &Chain, kinds: &[Kind]) -> Option<Shape> {
-    let sites = on_hosts(problem, kinds).into_iter().next()?;
-    Some(Shape::of(problem, chain, sites))
+    holds(switch, &kinds).then_some(kinds)
 }
 
 /// Functions on the switch between two groups, all of which can leave it.
@@ -80,13 +107,13 @@ fn between(chain: &Chain, kinds: &[Kind], from: &[usize], to: &[usize]) -> Optio
             && (to.contains(&edge.to) || on_switch(edge.to) && before[edge.to]);
     }
     let between: Vec<usize> = (0..kinds.len()).filter(|&at| behind[at] && before[at]).collect();
-    let can_leave = between.iter().all(|&at| chain.functions[at].can(Kind::Core));
+    let can_leave = between.iter().all(|&at| chain.can(at, Kind::Core));
     (can_leave && !between.is_empty()).then_some(between)
 }
 
 /// Joins of two groups of a chain: the kinds then.
-fn joins(problem: &Problem, chain: &Chain, kinds: &[Kind]) -> Vec<(Joined, Vec<Kind>)> {
-    let Some(before) = shape(problem, chain, kinds) else { return Vec::new() };
+fn joins(rack: &Rack<'_>, chain: &Chain, kinds: &[Kind]) -> Vec<(Joined, Vec<Kind>)> {
+    let Some(before) = rack.first(chain, kinds) else { return Vec::new() };
     let mut found = Vec::new();
     for (a, one) in before.groups.iter().enumerate() {
         for (b, other) in before.groups.iter().enumerate() {
@@ -98,7 +125,7 @@ fn joins(problem: &Problem, chain: &Chain, kinds: &[Kind]) -> Vec<(Joined, Vec<K
             };
             let mut joined = kinds.to_vec();
             between.iter().for_each(|&at| joined[at] = Kind::Core);
-            let Some(after) = shape(problem, chain, &joined) else { continue };
+            let Some(after) = rack.first(chain, &joined) else { continue };
             let holds_both = |functions: &[usize]| {
                 functions.contains(&one.functions[0]) && functions.contains(&other.functions[0])
             };
@@ -106,14 +133,12 @@ fn joins(problem: &Problem, chain: &Chain, kinds: &[Kind]) -> Vec<(Joined, Vec<K
             else {
                 continue;
             };
-            let most = |shape: &Shape| {
-                shape.allocations(problem, chain).last().map_or(0.0, |last| last.rate)
-            };
-            let one_core = after.core_rate(problem, group);
+            let most = |shape: &Shape| rack.most(chain, shape);
+            let one_core = after.core_rate(&rack.lanes, group);
             let replicates = after.groups[group].replicates;
             found.push((
                 Joined {
-                    apart: before.core_rate(problem, a).min(before.core_rate(problem, b)),
+                    apart: before.core_rate(&rack.lanes, a).min(before.core_rate(&rack.lanes, b)),
                     two_cores: if replicates { 2.0 * one_core } else { one_core },
                     most: if replicates { f64::INFINITY } else { one_core },
                     chain_before: most(&before),
@@ -148,15 +173,22 @@ impl Joined {
 }
 
 /// Joins groups as long as a rule allows it, those first that cost the chain least (phase 2).
-fn coalesced(problem: &Problem, kinds: &Kinds, rule: impl Fn(&Joined, &Chain) -> bool) -> Kinds {
+fn coalesced(
+    rack: &Rack<'_>,
+    kinds: &Kinds,
+    rule: impl Fn(&Joined, &Chain) -> bool,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Kinds {
     let mut kinds = kinds.clone();
-    for (chain, kinds) in problem.chains.iter().zip(&mut kinds) {
+    for (chain, kinds) in rack.whole.chains.iter().zip(&mut kinds) {
         let allowed = |kinds: &[Kind]| {
-            let joins = joins(problem, chain, kinds).into_iter();
+            let joins = joins(rack, chain, kinds).into_iter();
             let allowed = joins.filter(|(joined, _)| rule(joined, chain));
             allowed.min_by(|(a, _), (b, _)| a.cost().total_cmp(&b.cost()))
         };
-        while let Some((_, joined)) = allowed(kinds) {
+        while go_on()
+            && let Some((_, joined)) = allowed(kinds)
+        {
             *kinds = joined;
         }
     }
@@ -165,55 +197,75 @@ fn coalesced(problem: &Problem, kinds: &Kinds, rule: impl Fn(&Joined, &Chain) ->
 
 /// Cores and rates by which most is gained, with functions where they are (phase 3).
 fn allocate(
-    problem: &Problem,
+    rack: &Rack<'_>,
     switch: &dyn Switch,
     kinds: &Kinds,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Plan> {
-    let chains = problem.chains.iter().zip(kinds);
-    let all: Vec<Options> =
-        chains.map(|(chain, kinds)| options(problem, chain, [kinds], false)).collect();
-    let chosen = choose(problem, &all, switch, go_on)?;
-    Some(plan(&all, &chosen, false))
-}
-
-fn gained(problem: &Problem, plan: &Plan) -> f64 {
-    gain(problem, &plan.chains.iter().map(|chain| chain.rate).collect::<Vec<_>>())
-}
-
-/// The best of some.
-fn best(problem: &Problem, plans: impl IntoIterator<Item = Plan>) -> Option<Plan> {
-    let mut best: Option<(f64, Plan)> = None;
-    for plan in plans {
-        let gained = gained(problem, &plan);
-        if best.as_ref().is_none_or(|(most, _)| gained > *most) {
-            best = Some((gained, plan));
-        }
-    }
-    best.map(|(_, plan)| plan)
+) -> Option<Packed> {
+    let mut maker = Maker::new(false);
+    let chains = rack.whole.chains.iter().zip(kinds);
+    let all: Vec<Options> = chains
+        .map(|(chain, kinds)| {
+            let one: Vec<Vec<Kind>> = kinds.iter().map(|kind| vec![*kind]).collect();
+            maker.of(rack, chain, &one)
+        })
+        .collect();
+    best_of(rack, &all, switch, None, go_on)?.packed
 }
 
 /// Lemur's heuristic.
-pub(crate) fn lemur(problem: &Problem, switch: &dyn Switch) -> Result<Plan, NotPlaced> {
-    let first = until_it_fits(problem, switch, hardware_first(problem));
+pub(crate) fn lemur(
+    problem: &Problem,
+    switch: &dyn Switch,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Plan, NotPlaced> {
+    let rack = Rack::of(problem);
+    match packed(&rack, switch, go_on) {
+        Ok(packed) => Ok(packed.plan(Bound::Unknown)),
+        // Whatever there is, rather than nothing.
+        Err(NotPlaced::Interrupted) => improved(problem, switch, go_on),
+        Err(why) => Err(why),
+    }
+}
+
+/// The same, on a rack.
+pub(crate) fn packed(
+    rack: &Rack<'_>,
+    switch: &dyn Switch,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Packed, NotPlaced> {
+    let problem = rack.whole;
+    let first = until_it_fits(problem, switch, hardware_first(problem), go_on);
     let mut plain = first.ok_or(NotPlaced::Infeasible)?;
     let strict = |joined: &Joined| joined.two_cores > joined.apart;
-    let aggressive =
-        coalesced(problem, &plain, |joined, chain| strict(joined) || joined.most >= chain.slo.min);
-    let conservative = coalesced(problem, &plain, |joined, _| {
-        strict(joined) || joined.chain_after >= joined.chain_before
-    });
-    let mut all = || true;
-    let three = [&plain, &aggressive, &conservative];
-    let plans = three.into_iter().filter_map(|kinds| allocate(problem, switch, kinds, &mut all));
-    if let Some(plan) = best(problem, plans.collect::<Vec<_>>()) {
-        return Ok(plan);
+    let aggressive = coalesced(
+        rack,
+        &plain,
+        |joined, chain| strict(joined) || joined.most >= chain.slo.min,
+        go_on,
+    );
+    let conservative = coalesced(
+        rack,
+        &plain,
+        |joined, _| strict(joined) || joined.chain_after >= joined.chain_before,
+        go_on,
+    );
+    let mut best: Option<Packed> = None;
+    for kinds in [&plain, &aggressive, &conservative] {
+        if let Some(packed) = allocate(rack, switch, kinds, go_on)
+            && best.as_ref().is_none_or(|best| packed.gain > best.gain)
+        {
+            best = Some(packed);
+        }
+    }
+    if let Some(best) = best {
+        return Ok(best);
     }
     // Cores are missing: the join that costs the least rate frees one.
-    loop {
+    while go_on() {
         let mut least: Option<(f64, usize, Vec<Kind>)> = None;
         for (at, (chain, kinds)) in problem.chains.iter().zip(&plain).enumerate() {
-            for (joined, kinds) in joins(problem, chain, kinds) {
+            for (joined, kinds) in joins(rack, chain, kinds) {
                 let cost = joined.cost();
                 if least.as_ref().is_none_or(|(least, ..)| cost < *least) {
                     least = Some((cost, at, kinds));
@@ -222,63 +274,9 @@ pub(crate) fn lemur(problem: &Problem, switch: &dyn Switch) -> Result<Plan, NotP
         }
         let (_, chain, kinds) = least.ok_or(NotPlaced::Infeasible)?;
         plain[chain] = kinds;
-        if let Some(plan) = allocate(problem, switch, &plain, &mut || true) {
-            return Ok(plan);
+        if let Some(packed) = allocate(rack, switch, &plain, go_on) {
+            return Ok(packed);
         }
     }
-}
-
-/// Lemur's heuristic, then two chains at a time placed anew, as long as that gains something.
-pub(crate) fn improved(
-    problem: &Problem,
-    switch: &dyn Switch,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<Plan, NotPlaced> {
-    let chains = &problem.chains;
-    let mut every: Vec<Option<Options>> = vec![None; chains.len()];
-    let mut all = |chain: usize| {
-        let made = every[chain].get_or_insert_with(|| match all_kinds(&chains[chain]) {
-            Some(kinds) => options(problem, &chains[chain], &kinds, false),
-            None => Options::default(),
-        });
-        made.clone()
-    };
-    let mut plan_now = match lemur(problem, switch) {
-        Ok(plan) => plan,
-        // With few chains all can be placed anew at once.
-        Err(_) if chains.len() <= 4 => {
-            let options: Vec<Options> = (0..chains.len()).map(&mut all).collect();
-            let chosen = choose(problem, &options, switch, go_on).ok_or(NotPlaced::Infeasible)?;
-            plan(&options, &chosen, false)
-        }
-        Err(why) => return Err(why),
-    };
-    let kept = |plan: &Plan, chain: usize| {
-        let shape = Shape::of(problem, &chains[chain], plan.chains[chain].sites.clone());
-        Options::of(problem, &chains[chain], [shape], false)
-    };
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for a in 0..chains.len() {
-            for b in a..chains.len() {
-                if !go_on() {
-                    return Ok(plan_now);
-                }
-                let options: Vec<Options> = (0..chains.len())
-                    .map(|chain| match chain == a || chain == b {
-                        true => all(chain),
-                        false => kept(&plan_now, chain),
-                    })
-                    .collect();
-                let Some(chosen) = choose(problem, &options, switch, go_on) else { continue };
-                let before = gained(problem, &plan_now);
-                if chosen.gain > before + before.abs().max(1.0) * 1e-6 {
-                    plan_now = plan(&options, &chosen, false);
-                    changed = true;
-                }
-            }
-        }
-    }
-    Ok(plan_now)
+    Err(NotPlaced::Interrupted)
 }

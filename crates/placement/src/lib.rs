@@ -5,19 +5,28 @@
 mod baseline;
 mod check;
 mod choose;
+mod dual;
+mod explain;
 mod heuristic;
+pub mod lemur;
 mod manifest;
+mod options;
+mod pack;
 mod plan;
 mod policy;
 mod problem;
+mod rack;
+mod search;
+mod seat;
 mod shape;
 
+pub use baseline::at_real_rates;
 pub use check::{Slack, check};
-pub use choose::{Choice, Chosen, Options, choose, gain, rates};
+pub use explain::{Demand, Explanation, Way, explain};
 pub use manifest::Manifest;
 pub use plan::{Bound, Document, Placed, Plan, Site};
 pub use policy::{NotPlaced, Policy, place};
 pub use problem::{
-    Card, Chain, Edge, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch,
+    Card, Chain, Edge, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch, Wish,
 };
-pub use shape::{Allocation, Group, Load, Shape, on_hosts};
+pub use shape::{Group, Island, Load, Shape};

@@ -246,7 +246,8 @@ impl Chains {
             delay: written.slo.delay.as_ref().map(|delay| self.0.quantity(delay, Unit::Time)),
             price: written.slo.price.unwrap_or(1.0),
         };
-        let chain = Chain { name: written.name.value.clone(), functions, edges, slo };
+        let chain =
+            Chain { name: written.name.value.clone(), functions, edges, slo, wishes: Vec::new() };
         if self.0.found.len() == before {
             for fault in chain.faults() {
                 self.0.wrong(&written.name, fault, None);

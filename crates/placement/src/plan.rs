@@ -1,5 +1,7 @@
 //! A plan: where each function runs, with how many cores, and the rate that each chain gets.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{Kind, Problem};
@@ -40,8 +42,9 @@ impl Site {
 pub struct Placed {
     /// By function: where it runs.
     pub sites: Vec<Site>,
-    /// Cores of each group of functions next to each other on a host, by their first functions.
-    pub cores: Vec<usize>,
+    /// By group of functions next to each other on a host, in the order of their first functions: cores by host. Replicas on
+    /// several hosts share packets by their cores; sites name one of the hosts.
+    pub cores: Vec<BTreeMap<usize, usize>>,
     /// What it gets, in bits a second.
     pub rate: f64,
 }
@@ -127,17 +130,21 @@ pub struct GroupDocument {
     pub functions: Vec<String>,
     /// Cores.
     pub cores: usize,
+    /// By host, if replicas are on several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, usize>,
 }
 
 impl Document {
     /// Of a plan.
     pub fn of(problem: &Problem, plan: &Plan, policy: &str) -> Self {
+        let host_name = |host: usize| problem.hosts[host].name.clone();
         let chains = problem.chains.iter().zip(&plan.chains).map(|(chain, placed)| {
             let name = |at: usize| chain.functions[at].name.clone();
             let site = |(at, site): (usize, &Site)| FunctionDocument {
                 name: name(at),
                 on: site.kind(),
-                host: site.host().map(|host| problem.hosts[host].name.clone()),
+                host: site.host().map(host_name),
             };
             let shape = Shape::of(problem, chain, placed.sites.clone());
             let groups = shape.groups.iter().zip(&placed.cores);
@@ -148,7 +155,11 @@ impl Document {
                 groups: groups
                     .map(|(group, cores)| GroupDocument {
                         functions: group.functions.iter().map(|at| name(*at)).collect(),
-                        cores: *cores,
+                        cores: cores.values().sum(),
+                        hosts: match cores.len() {
+                            1 => BTreeMap::new(),
+                            _ => cores.iter().map(|(host, of)| (host_name(*host), *of)).collect(),
+                        },
                     })
                     .collect(),
             }
@@ -205,7 +216,19 @@ impl Document {
                 }
             };
             let sites = of.functions.iter().map(site).collect::<Result<Vec<Site>, String>>()?;
-            let cores = of.groups.iter().map(|group| group.cores).collect();
+            let shape = Shape::of(problem, chain, sites.clone());
+            let mut cores = Vec::new();
+            for (number, group) in of.groups.iter().enumerate() {
+                let host = |(name, cores): (&String, &usize)| {
+                    let host = problem.hosts.iter().position(|of| of.name == *name);
+                    Ok((host.ok_or_else(|| format!("there is no host '{name}' at hand"))?, *cores))
+                };
+                cores.push(match (group.hosts.is_empty(), shape.groups.get(number)) {
+                    (true, Some(of)) => BTreeMap::from([(of.host, group.cores)]),
+                    (true, None) => BTreeMap::new(),
+                    _ => group.hosts.iter().map(host).collect::<Result<_, String>>()?,
+                });
+            }
             chains.push(Placed { sites, cores, rate: of.rate });
         }
         Ok(Plan { chains, bound: self.bound })

@@ -1,12 +1,13 @@
 //! How a plan is found.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::choose::{Chosen, Options, choose, rates};
 use crate::plan::{Bound, Placed, Plan};
-use crate::problem::{Chain, Kind, Problem, Roomy, Switch};
-use crate::shape::{Shape, on_hosts};
-use crate::{baseline, heuristic};
+use crate::problem::{Chain, Kind, Problem, Switch};
+use crate::seat::{Left, Seat, rates};
+use crate::shape::Shape;
+use crate::{baseline, heuristic, search};
 
 /// How a plan is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl NotPlaced {
             NotPlaced::Infeasible => "not all chains get their least rates and delays".into(),
             NotPlaced::Interrupted => "no plan was found in time".into(),
             NotPlaced::TooMany(chain) => format!(
-                "chain {} has more than {MAX_PLACEMENTS} placements: another policy than exact takes it",
+                "chain {} can be placed in more than {MAX_PLACEMENTS} manners: wishes make them fewer",
                 name(chain)
             ),
         }
@@ -108,29 +109,30 @@ pub fn place(
         return Err(NotPlaced::Faults(faults));
     }
     match policy {
-        Policy::Exact => exact(problem, switch, go_on),
-        Policy::Lemur => heuristic::lemur(problem, switch),
-        Policy::Improved => heuristic::improved(problem, switch, go_on),
+        Policy::Exact => search::exact(problem, switch, go_on),
+        Policy::Lemur => heuristic::lemur(problem, switch, go_on),
+        Policy::Improved => search::improved(problem, switch, go_on),
         Policy::HwPreferred => baseline::hw_preferred(problem, switch),
         Policy::SwPreferred => baseline::sw_preferred(problem, switch),
         Policy::MinBounce => baseline::min_bounce(problem, switch),
         Policy::Greedy => baseline::greedy(problem, switch),
-        Policy::NoProfile => baseline::no_profile(problem, switch),
-        Policy::NoCoreAllocation => baseline::no_core_allocation(problem, switch),
+        Policy::NoProfile => baseline::no_profile(problem, switch, go_on),
+        Policy::NoCoreAllocation => baseline::no_core_allocation(problem, switch, go_on),
     }
 }
 
-/// Placements of a chain that are looked at.
-const MAX_PLACEMENTS: usize = 1 << 20;
+/// Assignments of a chain's functions to kinds of devices that are looked at.
+const MAX_PLACEMENTS: usize = 1 << 17;
 
 /// Every assignment of a chain's functions to kinds of devices.
 pub(crate) fn all_kinds(chain: &Chain) -> Option<Vec<Vec<Kind>>> {
     let mut all: Vec<Vec<Kind>> = vec![Vec::new()];
-    for function in &chain.functions {
-        let with = |kinds: &Vec<Kind>| {
-            let kinds = kinds.clone();
-            let one = move |kind: &Kind| kinds.iter().chain([kind]).copied().collect();
-            function.runs_on.iter().map(one)
+    for at in 0..chain.functions.len() {
+        let kinds = chain.kinds(at);
+        let with = |before: &Vec<Kind>| {
+            let before = before.clone();
+            let one = move |kind: &Kind| before.iter().chain([kind]).copied().collect();
+            kinds.iter().map(one).collect::<Vec<_>>()
         };
         all = all.iter().flat_map(with).collect();
         if all.len() > MAX_PLACEMENTS {
@@ -138,34 +140,6 @@ pub(crate) fn all_kinds(chain: &Chain) -> Option<Vec<Vec<Kind>>> {
         }
     }
     Some(all)
-}
-
-/// A chain's options with its functions on some kinds of devices.
-pub(crate) fn options<'k>(
-    problem: &Problem,
-    chain: &Chain,
-    kinds: impl IntoIterator<Item = &'k Vec<Kind>>,
-    by_switch: bool,
-) -> Options {
-    let sites = kinds.into_iter().flat_map(|kinds| on_hosts(problem, kinds));
-    let shapes = sites.map(|sites| Shape::of(problem, chain, sites));
-    Options::of(problem, chain, shapes, by_switch)
-}
-
-/// The plan that was chosen.
-pub(crate) fn plan(options: &[Options], chosen: &Chosen, is_all: bool) -> Plan {
-    let chains = options.iter().zip(&chosen.options).zip(&chosen.rates);
-    let placed = |((options, option), rate): ((&Options, &usize), &f64)| {
-        let choice = &options.choices[*option];
-        let sites = options.shapes[choice.shape].sites.clone();
-        Placed { sites, cores: choice.cores.clone(), rate: *rate }
-    };
-    let bound = match is_all {
-        true if chosen.bound <= chosen.gain => Bound::Best,
-        true => Bound::AtMost(chosen.bound),
-        false => Bound::Unknown,
-    };
-    Plan { chains: chains.map(placed).collect(), bound }
 }
 
 /// A plan with these placements and cores, at the best rates.
@@ -183,64 +157,29 @@ pub(crate) fn settle(
     if problem.chains.iter().zip(shapes).any(is_late) {
         return Err(NotPlaced::Infeasible);
     }
-    let all: Vec<&Shape> = shapes.iter().collect();
-    let rates = rates(problem, &all, &limits).ok_or(NotPlaced::Infeasible)?;
-    let placed = shapes.iter().zip(cores).zip(rates);
-    let placed =
-        placed.map(|((shape, cores), rate)| Placed { sites: shape.sites.clone(), cores, rate });
-    Ok(Plan { chains: placed.collect(), bound: Bound::Unknown })
+    let placed: Vec<Placed> = shapes
+        .iter()
+        .zip(cores)
+        .map(|(shape, cores)| {
+            let groups = shape.groups.iter().zip(cores);
+            let cores = groups.map(|(group, cores)| BTreeMap::from([(group.host, cores)]));
+            Placed { sites: shape.sites.clone(), cores: cores.collect(), rate: 0.0 }
+        })
+        .collect();
+    at_best_rates(problem, placed, &limits).ok_or(NotPlaced::Infeasible)
 }
 
-fn exact(
+/// A plan of placed chains, each at a rate of at most a limit.
+pub(crate) fn at_best_rates(
     problem: &Problem,
-    switch: &dyn Switch,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<Plan, NotPlaced> {
-    let kinds = problem.chains.iter().enumerate();
-    let kinds = kinds.map(|(at, chain)| all_kinds(chain).ok_or(NotPlaced::TooMany(at)));
-    let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
-    let all = |by_switch| {
-        let chains = problem.chains.iter().zip(&kinds);
-        chains
-            .map(|(chain, kinds)| options(problem, chain, kinds, by_switch))
-            .collect::<Vec<Options>>()
-    };
-    // What the switch holds does not matter until the best plan is too much for it.
-    let plain = all(false);
-    if let Some(chain) = plain.iter().position(|of| of.choices.is_empty()) {
-        return Err(NotPlaced::Alone(chain));
-    }
-    let mut was_ended = false;
-    let mut ask = || {
-        let on = go_on();
-        was_ended |= !on;
-        on
-    };
-    let chosen = choose(problem, &plain, &Roomy, &mut ask);
-    let found = chosen.map(|chosen| plan(&plain, &chosen, true));
-    let none = if was_ended { NotPlaced::Interrupted } else { NotPlaced::Infeasible };
-    let found = found.ok_or(none)?;
-    if fits(problem, switch, &found) {
-        return Ok(found);
-    }
-    let by_switch = all(true);
-    let mut was_ended = false;
-    let mut ask = || {
-        let on = go_on();
-        was_ended |= !on;
-        on
-    };
-    let chosen = choose(problem, &by_switch, switch, &mut ask);
-    let none = if was_ended { NotPlaced::Interrupted } else { NotPlaced::Infeasible };
-    chosen.map(|chosen| plan(&by_switch, &chosen, true)).ok_or(none)
-}
-
-/// Whether the switch holds what a plan puts there.
-pub(crate) fn fits(problem: &Problem, switch: &dyn Switch, plan: &Plan) -> bool {
-    let chains = 0..problem.chains.len();
-    let placed = chains.zip(&plan.chains).flat_map(|(chain, placed)| {
-        let sites = placed.sites.iter().enumerate();
-        sites.filter(|(_, site)| site.host().is_none()).map(move |(function, _)| (chain, function))
-    });
-    switch.fits(&placed.collect::<Vec<_>>()).is_ok()
+    mut placed: Vec<Placed>,
+    limits: &[f64],
+) -> Option<Plan> {
+    let chains: Vec<&Chain> = problem.chains.iter().collect();
+    let of = chains.iter().zip(&placed);
+    let seats: Vec<Seat> = of.map(|(chain, placed)| Seat::of(problem, chain, placed)).collect();
+    let seats: Vec<&Seat> = seats.iter().collect();
+    let rates = rates(&chains, &seats, limits, &Left::all(problem))?;
+    placed.iter_mut().zip(rates).for_each(|(placed, rate)| placed.rate = rate);
+    Some(Plan { chains: placed, bound: Bound::Unknown })
 }

@@ -77,6 +77,19 @@ pub struct Slo {
     pub price: f64,
 }
 
+/// What is wished of where a chain's functions run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// On one of these kinds of devices only.
+    Only(usize, Vec<Kind>),
+    /// On none of these kinds of devices.
+    Never(usize, Vec<Kind>),
+    /// On the same device: the switch, a card, or a server's cores.
+    Together(usize, usize),
+    /// On different devices.
+    Apart(usize, usize),
+}
+
 /// A chain: functions without a circle, of which packets enter the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
@@ -88,9 +101,27 @@ pub struct Chain {
     pub edges: Vec<Edge>,
     /// What it has to get.
     pub slo: Slo,
+    /// What is wished of where its functions run.
+    pub wishes: Vec<Wish>,
 }
 
 impl Chain {
+    /// The kinds of devices that can run a function, and that wishes allow.
+    pub fn kinds(&self, function: usize) -> Vec<Kind> {
+        let allows = |wish: &Wish, kind| match wish {
+            Wish::Only(of, kinds) => *of != function || kinds.contains(&kind),
+            Wish::Never(of, kinds) => *of != function || !kinds.contains(&kind),
+            Wish::Together(..) | Wish::Apart(..) => true,
+        };
+        let kinds = self.functions[function].runs_on.iter().copied();
+        kinds.filter(|kind| self.wishes.iter().all(|wish| allows(wish, *kind))).collect()
+    }
+
+    /// Whether a kind of device can run a function, and wishes allow it.
+    pub fn can(&self, function: usize, kind: Kind) -> bool {
+        self.kinds(function).contains(&kind)
+    }
+
     /// By function: the share of the chain's packets that come there.
     pub fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.functions.len()];
@@ -144,7 +175,19 @@ impl Chain {
                 faults.push(format!("the shares behind {} add up to more than 1", name(at)));
             }
         }
-        for function in &self.functions {
+        for wish in &self.wishes {
+            let named = match wish {
+                Wish::Only(of, _) | Wish::Never(of, _) => [*of, *of],
+                Wish::Together(a, b) | Wish::Apart(a, b) => [*a, *b],
+            };
+            if named.iter().any(|of| *of >= count) {
+                return vec!["a wish is about no function of it".into()];
+            }
+        }
+        for (at, function) in self.functions.iter().enumerate() {
+            if !function.runs_on.is_empty() && self.kinds(at).is_empty() {
+                faults.push(format!("wishes leave no kind of device for {}", function.name));
+            }
             if function.runs_on.is_empty() {
                 faults.push(format!("nothing can run {}", function.name));
             }

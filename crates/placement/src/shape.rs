@@ -2,7 +2,7 @@
 //! costs there, and how often it passes each link.
 
 use crate::plan::Site;
-use crate::problem::{Chain, Kind, Problem, Replication};
+use crate::problem::{Chain, Edge, Problem, Replication};
 
 /// Functions of a chain next to each other on the cores of a host: they run to completion on one core
 /// (Lemur §2.3.2, "subgroup").
@@ -29,6 +29,19 @@ pub struct Load {
     pub card: f64,
 }
 
+/// Functions next to each other on a host's cores and card: packets come from the switch and go back there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Island {
+    /// The host.
+    pub host: usize,
+    /// The functions, in order.
+    pub functions: Vec<usize>,
+    /// Its groups.
+    pub groups: Vec<usize>,
+    /// What packets of the chain put on the host for it.
+    pub load: Load,
+}
+
 /// A chain's functions at their sites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
@@ -36,8 +49,8 @@ pub struct Shape {
     pub sites: Vec<Site>,
     /// Groups, by their first functions.
     pub groups: Vec<Group>,
-    /// By host.
-    pub loads: Vec<Load>,
+    /// Islands, by their first functions.
+    pub islands: Vec<Island>,
     /// How often a packet leaves the switch at most.
     pub bounces: usize,
     /// How long a packet takes at most: over links, and on cores that have nothing else to do.
@@ -46,24 +59,36 @@ pub struct Shape {
 
 /// How many cores each group has, and the rate that they allow.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     /// By group.
     pub cores: Vec<usize>,
     /// Bits a second.
     pub rate: f64,
 }
 
+/// By function: the first of those that are joined to it by edges of a kind.
+fn roots(chain: &Chain, joins: impl Fn(&Edge) -> bool) -> Vec<usize> {
+    let mut first: Vec<usize> = (0..chain.functions.len()).collect();
+    let root = |first: &[usize], mut at: usize| {
+        while first[at] != at {
+            at = first[at];
+        }
+        at
+    };
+    for edge in chain.edges.iter().filter(|edge| joins(edge)) {
+        let (a, b) = (root(&first, edge.from), root(&first, edge.to));
+        first[a.max(b)] = a.min(b);
+    }
+    (0..first.len()).map(|at| root(&first, at)).collect()
+}
+
 impl Shape {
     /// What it means that functions run at some sites.
     pub fn of(problem: &Problem, chain: &Chain, sites: Vec<Site>) -> Self {
         let shares = chain.shares();
-        let mut shape = Self {
-            groups: groups(problem, chain, &sites, &shares),
-            loads: vec![Load::default(); problem.hosts.len()],
-            bounces: 0,
-            delay: 0.0,
-            sites,
-        };
+        let groups = groups(problem, chain, &sites, &shares);
+        let (islands, island_of) = islands(chain, &sites, &groups);
+        let mut shape = Self { groups, islands, bounces: 0, delay: 0.0, sites };
         let sites = &shape.sites;
         let over = |host: usize| {
             let of = &problem.hosts[host];
@@ -72,21 +97,22 @@ impl Shape {
         // By function, of a packet that comes there: how long it took until then, and its bounces.
         let mut latest = vec![(0.0_f64, 0_usize); sites.len()];
         for to in 0..sites.len() {
-            let entry = (to == 0).then_some((Site::Switch, 1.0, (0.0, 0)));
+            let entry = (to == 0).then_some((None, 1.0, (0.0, 0)));
             let before = chain.edges.iter().filter(|edge| edge.to == to);
             let before = before
-                .map(|edge| (sites[edge.from], shares[edge.from] * edge.share, latest[edge.from]));
+                .map(|edge| (Some(edge.from), shares[edge.from] * edge.share, latest[edge.from]));
             let (mut delay, mut bounces) = (0.0_f64, 0);
             for (from, share, (so_far, so_often)) in before.chain(entry) {
                 let mut took = so_far;
                 let mut often = so_often;
-                if from.host() != sites[to].host() {
-                    if let Some(host) = from.host() {
-                        shape.loads[host].outward += share;
+                let site = from.map_or(Site::Switch, |from| sites[from]);
+                if site.host() != sites[to].host() {
+                    if let (Some(host), Some(from)) = (site.host(), from) {
+                        shape.islands[island_of[from]].load.outward += share;
                         took += over(host);
                     }
                     if let Some(host) = sites[to].host() {
-                        shape.loads[host].inward += share;
+                        shape.islands[island_of[to]].load.inward += share;
                         took += over(host);
                         often += 1;
                     }
@@ -99,7 +125,7 @@ impl Shape {
                 Site::Switch => {}
                 Site::Core(host) => delay += function.core_cycles / problem.hosts[host].hertz,
                 Site::Card(host) => {
-                    shape.loads[host].card += shares[to] * function.card_cycles;
+                    shape.islands[island_of[to]].load.card += shares[to] * function.card_cycles;
                     let card = problem.hosts[host].card.as_ref();
                     delay += function.card_cycles / card.map_or(f64::MIN_POSITIVE, |c| c.hertz);
                 }
@@ -107,7 +133,7 @@ impl Shape {
             latest[to] = (delay, bounces);
             if !chain.edges.iter().any(|edge| edge.from == to) {
                 if let Some(host) = sites[to].host() {
-                    shape.loads[host].outward += shares[to];
+                    shape.islands[island_of[to]].load.outward += shares[to];
                     delay += over(host);
                 }
                 shape.delay = shape.delay.max(delay);
@@ -115,6 +141,15 @@ impl Shape {
             }
         }
         shape
+    }
+
+    /// Whether replicas of a group may be on several hosts: nothing else of its island is bound to one.
+    pub(crate) fn spreads(&self, island: &Island) -> bool {
+        let on_card = |at: &usize| matches!(self.sites[*at], Site::Card(_));
+        match island.groups[..] {
+            [group] => self.groups[group].replicates && !island.functions.iter().any(on_card),
+            _ => false,
+        }
     }
 
     /// The functions on the switch.
@@ -134,31 +169,48 @@ impl Shape {
         cores.iter().enumerate().map(of).fold(chain.slo.max, f64::min)
     }
 
-    /// All allocations of cores of which none gives more than another with fewer cores, by growing rates.
-    pub fn allocations(&self, problem: &Problem, chain: &Chain) -> Vec<Allocation> {
+    /// All allocations of cores of which none gives more than another with fewer cores, by growing rates. Groups that
+    /// spread have at most `in_all` cores; `at_once` are on one host.
+    pub(crate) fn allocations(
+        &self,
+        problem: &Problem,
+        chain: &Chain,
+        in_all: impl Fn(usize) -> usize,
+        at_once: impl Fn(usize) -> usize,
+    ) -> Vec<Allocation> {
         let rates: Vec<f64> =
             (0..self.groups.len()).map(|group| self.core_rate(problem, group)).collect();
-        let alone = self.groups.iter().zip(&rates).filter(|(group, _)| !group.replicates);
-        let cap = alone.map(|(_, rate)| *rate).fold(chain.slo.max, f64::min);
-        let steps = self.groups.iter().zip(&rates).filter(|(group, _)| group.replicates).flat_map(
-            |(group, rate)| {
-                let cores = 1..=problem.hosts[group.host].cores;
-                cores.map(move |cores| cores as f64 * rate)
-            },
-        );
-        let mut steps: Vec<f64> = steps.filter(|rate| *rate < cap).chain([cap]).collect();
+        let mut cap = chain.slo.max;
+        for (group, rate) in self.groups.iter().zip(&rates) {
+            if !group.replicates {
+                cap = cap.min(*rate);
+            }
+        }
+        // What one link and card carry, of what is behind one.
+        for island in self.islands.iter().filter(|island| !self.spreads(island)) {
+            let Load { inward, outward, card } = island.load;
+            cap = cap.min(problem.link_rate(island.host) / inward.max(outward));
+            if card > 0.0 {
+                cap = cap.min(problem.card_rate(island.host, card));
+            }
+        }
+        let mut steps = vec![cap];
+        for (group, rate) in self.groups.iter().zip(&rates).filter(|(group, _)| group.replicates) {
+            let most = in_all(group.host).min((cap / rate).ceil().max(1.0) as usize);
+            steps.extend((1..=most).map(|cores| cores as f64 * rate).filter(|rate| *rate < cap));
+        }
         steps.sort_by(f64::total_cmp);
         let mut found: Vec<Allocation> = Vec::new();
         for rate in steps {
             let needed = |one: &f64| ((rate / one - CEIL_ERROR).ceil() as usize).max(1);
             let cores: Vec<usize> = rates.iter().map(needed).collect();
-            let mut left: Vec<usize> = problem.hosts.iter().map(|host| host.cores).collect();
-            let fits = self.groups.iter().zip(&cores).all(|(group, cores)| {
-                let there = &mut left[group.host];
-                *there >= *cores && {
-                    *there -= cores;
-                    true
-                }
+            let fits = self.islands.iter().all(|island| {
+                let all: usize = island.groups.iter().map(|group| cores[*group]).sum();
+                let room = match self.spreads(island) {
+                    true => in_all(island.host),
+                    false => at_once(island.host),
+                };
+                all <= room
             });
             if !fits {
                 break;
@@ -177,30 +229,17 @@ const CEIL_ERROR: f64 = 1e-9;
 
 fn groups(problem: &Problem, chain: &Chain, sites: &[Site], shares: &[f64]) -> Vec<Group> {
     let forks = chain.forks();
-    // By function: the first function of its group.
-    let mut first: Vec<usize> = (0..sites.len()).collect();
-    let root = |first: &[usize], mut at: usize| {
-        while first[at] != at {
-            at = first[at];
-        }
-        at
-    };
-    for edge in &chain.edges {
-        if matches!(sites[edge.from], Site::Core(_)) && sites[edge.from] == sites[edge.to] {
-            let (a, b) = (root(&first, edge.from), root(&first, edge.to));
-            first[a.max(b)] = a.min(b);
-        }
-    }
+    let on_core = |at: usize| matches!(sites[at], Site::Core(_));
+    let roots = roots(chain, |edge| on_core(edge.from) && sites[edge.from] == sites[edge.to]);
     let mut groups: Vec<Group> = Vec::new();
     let mut of_root = vec![usize::MAX; sites.len()];
     for (at, site) in sites.iter().enumerate() {
         let Site::Core(host) = *site else { continue };
-        let root = root(&first, at);
-        if root == at {
+        if roots[at] == at {
             of_root[at] = groups.len();
             groups.push(Group { host, functions: Vec::new(), cycles: 0.0, replicates: true });
         }
-        let group = &mut groups[of_root[root]];
+        let group = &mut groups[of_root[roots[at]]];
         let function = &chain.functions[at];
         group.functions.push(at);
         group.cycles += shares[at] * function.core_cycles;
@@ -210,30 +249,24 @@ fn groups(problem: &Problem, chain: &Chain, sites: &[Site], shares: &[f64]) -> V
     groups
 }
 
-/// All placements on hosts that follow from which kind of device runs each function.
-pub fn on_hosts(problem: &Problem, kinds: &[Kind]) -> Vec<Vec<Site>> {
-    let mut all: Vec<Vec<Site>> = vec![Vec::new()];
-    for kind in kinds {
-        let hosts = || problem.hosts.iter().enumerate();
-        let sites: Vec<Site> = match kind {
-            Kind::Switch => vec![Site::Switch],
-            Kind::Core => hosts().map(|(host, _)| Site::Core(host)).collect(),
-            Kind::Card => {
-                let cards = hosts().filter(|(_, host)| host.card.is_some());
-                cards.map(|(host, _)| Site::Card(host)).collect()
-            }
-        };
-        let with = |one: &Vec<Site>| {
-            let one = one.clone();
-            sites.iter().map(move |site| one.iter().chain([site]).copied().collect())
-        };
-        all = all.iter().flat_map(with).collect();
-        if all.len() > MAX_PLACES {
-            return Vec::new();
+/// Islands, and by function its island.
+fn islands(chain: &Chain, sites: &[Site], groups: &[Group]) -> (Vec<Island>, Vec<usize>) {
+    let host = |at: usize| sites[at].host();
+    let roots = roots(chain, |edge| host(edge.from).is_some() && host(edge.from) == host(edge.to));
+    let mut islands: Vec<Island> = Vec::new();
+    let mut island_of = vec![usize::MAX; sites.len()];
+    for at in 0..sites.len() {
+        let Some(host) = host(at) else { continue };
+        if roots[at] == at {
+            island_of[at] = islands.len();
+            let load = Load::default();
+            islands.push(Island { host, functions: Vec::new(), groups: Vec::new(), load });
         }
+        island_of[at] = island_of[roots[at]];
+        islands[island_of[at]].functions.push(at);
     }
-    all
+    for (number, group) in groups.iter().enumerate() {
+        islands[island_of[group.functions[0]]].groups.push(number);
+    }
+    (islands, island_of)
 }
-
-/// Ways to give a chain's functions to hosts that are looked at.
-const MAX_PLACES: usize = 1 << 16;

@@ -55,7 +55,13 @@ fn chain(random: &mut Rng, name: usize) -> Chain {
     let max = min + f64::from(random.u32(0..20)) * 1e9;
     let delay = random.bool().then(|| f64::from(random.u32(5..40)) * 1e-6);
     let price = f64::from(random.u32(1..4));
-    Chain { name: format!("c{name}"), functions, edges, slo: Slo { min, max, delay, price } }
+    Chain {
+        name: format!("c{name}"),
+        functions,
+        edges,
+        slo: Slo { min, max, delay, price },
+        wishes: Vec::new(),
+    }
 }
 
 /// All assignments of each place to one of some values.
@@ -207,6 +213,81 @@ fn most(problem: &Problem, chosen: &[Placement]) -> Option<f64> {
         .reduce(f64::max)
 }
 
+/// The best of all plans on one host.
+fn enumerated(problem: &Problem, switch: &dyn Switch) -> Option<f64> {
+    let mut best: Option<f64> = None;
+    let per_chain: Vec<Vec<Placement>> =
+        problem.chains.iter().map(|chain| placements(problem, chain)).collect();
+    for chosen in all(&per_chain) {
+        let cores: usize = chosen.iter().map(|of| of.1).sum();
+        let placed: Vec<(usize, usize)> = chosen
+            .iter()
+            .enumerate()
+            .flat_map(|(at, of)| of.3.iter().map(move |function| (at, *function)))
+            .collect();
+        if cores <= problem.hosts[0].cores
+            && switch.fits(&placed).is_ok()
+            && let Some(gain) = most(problem, &chosen)
+        {
+            best = Some(best.map_or(gain, |best| best.max(gain)));
+        }
+    }
+    best
+}
+
+/// On two hosts there is at least what each chain on one of them gains, and never more than is said.
+#[test]
+fn two_hosts_are_no_worse_than_each_alone() {
+    let mut random = Rng::with_seed(11);
+    let mut more = 0;
+    for round in 0..200 {
+        let chains: Vec<Chain> = (0..2).map(|at| chain(&mut random, at)).collect();
+        let host = |random: &mut Rng, name: &str| Host {
+            name: name.into(),
+            cores: random.usize(1..5),
+            hertz: 2e9,
+            link_rate: f64::from(random.u32(2..40)) * 1e9,
+            link_delay: 1e-6,
+            card: None,
+        };
+        let mut hosts = vec![host(&mut random, "a"), host(&mut random, "b")];
+        if random.bool() {
+            hosts[1] = Host { name: "b".into(), ..hosts[0].clone() };
+        }
+        let replication = if random.bool() { Replication::Lemur } else { Replication::Model };
+        let problem = Problem { chains, hosts, packet_bits: 8000.0, replication, headroom: 0.0 };
+        let alone = |chains: &[usize], host: usize| {
+            let chains = chains.iter().map(|at| problem.chains[*at].clone()).collect::<Vec<_>>();
+            let hosts = vec![problem.hosts[host].clone()];
+            match chains.is_empty() {
+                true => Some(0.0),
+                false => enumerated(&Problem { chains, hosts, ..problem.clone() }, &Roomy),
+            }
+        };
+        let splits: [[&[usize]; 2]; 4] =
+            [[&[0, 1], &[]], [&[], &[0, 1]], [&[0], &[1]], [&[1], &[0]]];
+        let sums = splits.iter().filter_map(|[a, b]| Some(alone(a, 0)? + alone(b, 1)?));
+        let apart = sums.reduce(f64::max);
+        let found = place(&problem, &Roomy, Policy::Exact, &mut || true).ok();
+        let gain = found.as_ref().map(|plan| {
+            assert_eq!(check(&problem, &Roomy, plan).err(), None, "round {round}");
+            let of = plan.chains.iter().zip(&problem.chains);
+            of.map(|(p, c)| c.slo.price * (p.rate - c.slo.min)).sum::<f64>()
+        });
+        if let Some(apart) = apart {
+            let gain = gain.expect("there is a plan");
+            let said = match found.map(|plan| plan.bound) {
+                Some(Bound::AtMost(most)) => most,
+                _ => gain,
+            };
+            assert!(said >= apart * (1.0 - 1e-6) - 1e4, "round {round}: {said} and {apart}");
+            assert!(said >= gain * (1.0 - 1e-6), "round {round}: {said} and {gain}");
+            more += usize::from(gain > apart * (1.0 + 1e-6));
+        }
+    }
+    assert!(more > 10, "{more} gain by both");
+}
+
 #[test]
 fn exact_is_what_enumeration_finds() {
     let mut random = Rng::with_seed(7);
@@ -230,23 +311,7 @@ fn exact_is_what_enumeration_finds() {
         };
         let apart = [function(&mut random), function(&mut random)];
         let switch = Small { room: random.usize(0..6), apart };
-        let mut best: Option<f64> = None;
-        let per_chain: Vec<Vec<Placement>> =
-            problem.chains.iter().map(|chain| placements(&problem, chain)).collect();
-        for chosen in all(&per_chain) {
-            let cores: usize = chosen.iter().map(|of| of.1).sum();
-            let placed: Vec<(usize, usize)> = chosen
-                .iter()
-                .enumerate()
-                .flat_map(|(at, of)| of.3.iter().map(move |function| (at, *function)))
-                .collect();
-            if cores <= problem.hosts[0].cores
-                && switch.fits(&placed).is_ok()
-                && let Some(gain) = most(&problem, &chosen)
-            {
-                best = Some(best.map_or(gain, |best| best.max(gain)));
-            }
-        }
+        let best = enumerated(&problem, &switch);
         let found = place(&problem, &switch, Policy::Exact, &mut || true).ok();
         let gain = found.as_ref().map(|plan| {
             assert_eq!(plan.bound, Bound::Best, "round {round}");

@@ -90,12 +90,15 @@ impl Placement<'_> {
                 rows.push((names(&mut on_card), format!("card of {}", host.name)));
             }
             for (group, cores) in shape.groups.iter().zip(&placed.cores) {
-                let host = &self.problem.hosts[group.host].name;
-                let number = if *cores == 1 { "1 core".into() } else { format!("{cores} cores") };
-                rows.push((
-                    names(&mut group.functions.iter().copied()),
-                    format!("{number} of {host}, {:.0} cycles a packet", group.cycles),
-                ));
+                for (host, cores) in cores {
+                    let host = &self.problem.hosts[*host].name;
+                    let number =
+                        if *cores == 1 { "1 core".into() } else { format!("{cores} cores") };
+                    rows.push((
+                        names(&mut group.functions.iter().copied()),
+                        format!("{number} of {host}, {:.0} cycles a packet", group.cycles),
+                    ));
+                }
             }
             for (functions, place) in
                 rows.into_iter().filter(|(functions, _)| !functions.is_empty())

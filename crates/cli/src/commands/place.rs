@@ -12,7 +12,9 @@ use clap::builder::PossibleValuesParser;
 use dataplane::guarded_path;
 use ir::Sources;
 use ir::quantity::{self, Unit};
-use placement::{Document, Manifest, Plan, Policy, Problem, Replication, Roomy, check, place};
+use placement::{
+    Document, Manifest, NotPlaced, Plan, Policy, Problem, Replication, Roomy, check, explain, place,
+};
 use serde_json::json;
 use view::placement::Placement;
 
@@ -77,6 +79,9 @@ fn share(text: &str) -> Result<f64, String> {
     if share < 1.0 { Ok(share) } else { Err("nothing would be left".into()) }
 }
 
+/// How long it is looked for why there is no plan, if not longer for the plan.
+const EXPLAINING: Duration = Duration::from_secs(10);
+
 /// Reads what is to be placed, and where.
 fn problem(args: &Place) -> Result<Problem, Failure> {
     let mut sources = Sources::new();
@@ -105,8 +110,14 @@ fn plan(args: &Place, problem: &Problem) -> Result<(Plan, String), Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
     let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
     let policy = Policy::named(&args.policy).unwrap_or(Policy::Improved);
-    let plan = place(problem, &Roomy, policy, &mut go_on)
-        .map_err(|why| format!("{policy}: {}", why.words(problem)))?;
+    let plan = place(problem, &Roomy, policy, &mut go_on).map_err(|why| {
+        let conflicts = matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_));
+        let end = Instant::now() + args.time.max(EXPLAINING);
+        let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
+        let explained = conflicts.then(|| explain(problem, &Roomy, &mut go_on)).flatten();
+        let explained = explained.map(|of| format!("\n{}", of.words(problem)));
+        format!("{policy}: {}{}", why.words(problem), explained.unwrap_or_default())
+    })?;
     Ok((plan, args.policy.clone()))
 }
 

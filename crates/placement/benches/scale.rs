@@ -1,0 +1,99 @@
+//! How long plans take, and how good they are: from four chains behind one server to a thousand servers.
+//!
+//! `cargo bench -p catena-placement --bench scale` runs all; a number of chains behind `--` only that one.
+#![allow(clippy::print_stdout, reason = "benches report")]
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use placement::{Bound, Chain, Plan, Policy, Problem, Replication, Roomy, check, lemur, place};
+
+/// Chains 1 to 5 of Lemur, by turns, with costs of their own: none is like another.
+fn chains(random: &mut Rng, count: usize) -> Vec<Chain> {
+    let chain = |at: usize| {
+        let mut chain = lemur::chain(at % 5 + 1, 1.0);
+        chain.name = format!("c{at}");
+        for function in &mut chain.functions {
+            function.core_cycles *= 0.8 + 0.4 * random.f64();
+        }
+        chain.slo.min = 0.45e9 * random.f64() + 0.05e9;
+        chain.slo.max = 10e9;
+        chain.slo.price = f64::from(random.u32(1..4));
+        chain
+    };
+    (0..count).map(chain).collect()
+}
+
+/// Chains on alike servers of 16 cores.
+fn rack(random: &mut Rng, count: usize, hosts: usize) -> Problem {
+    Problem {
+        chains: chains(random, count),
+        hosts: (0..hosts).map(|at| lemur::host(&format!("s{at}"), 16)).collect(),
+        replication: Replication::Model,
+        ..lemur::problem(&[], 1.0)
+    }
+}
+
+/// The most memory that this process had so far, in MiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.unwrap_or(0) / 1024
+}
+
+fn gain(problem: &Problem, plan: &Plan) -> f64 {
+    let of = problem.chains.iter().zip(&plan.chains);
+    of.map(|(chain, placed)| chain.slo.price * (placed.rate - chain.slo.min)).sum()
+}
+
+fn run(what: &str, problem: &Problem, policy: Policy, limit: Duration) {
+    let begun = Instant::now();
+    let plan = place(problem, &Roomy, policy, &mut || begun.elapsed() < limit);
+    let took = begun.elapsed();
+    match plan {
+        Ok(plan) => {
+            let wrong = check(problem, &Roomy, &plan).err();
+            assert_eq!(wrong, None, "{what}");
+            let gap = match plan.bound {
+                Bound::Best => "best".to_string(),
+                Bound::AtMost(most) => {
+                    format!("gap {:.2} %", 100.0 * (1.0 - gain(problem, &plan) / most))
+                }
+                Bound::Unknown => "gap unknown".into(),
+            };
+            println!(
+                "{what}: {:.3} s, {:.1} Gb/s, {gap}, {} MiB",
+                took.as_secs_f64(),
+                plan.rate() / 1e9,
+                memory()
+            );
+        }
+        Err(why) => println!("{what}: {:.3} s, {}", took.as_secs_f64(), why.words(problem)),
+    }
+}
+
+fn main() {
+    let only: Option<usize> = std::env::args().find_map(|of| of.parse().ok());
+    let is_wanted = |chains: usize| only.is_none_or(|only| only == chains);
+    if is_wanted(4) {
+        for delta in [0.5, 1.0, 1.5, 2.0] {
+            let mut lemur = lemur::problem(&[1, 2, 3, 4], delta);
+            for policy in [Policy::Lemur, Policy::Improved, Policy::Exact] {
+                run(&format!("4 chains, {delta}, {policy}"), &lemur, policy, Duration::MAX);
+            }
+            lemur.replication = Replication::Model;
+            run(&format!("4 chains, {delta}, own rules"), &lemur, Policy::Exact, Duration::MAX);
+        }
+    }
+    for (count, hosts, seconds) in [(20, 8, 30), (1_000, 128, 5), (10_000, 1_024, 60)] {
+        if is_wanted(count) {
+            let problem = rack(&mut Rng::with_seed(count as u64), count, hosts);
+            let limit = Duration::from_secs(seconds);
+            for (name, limit) in [("1 s", Duration::from_secs(1)), ("all of it", limit)] {
+                let what = format!("{count} chains on {hosts} servers, {name}");
+                run(&what, &problem, Policy::Improved, limit);
+            }
+        }
+    }
+}
