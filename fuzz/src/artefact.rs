@@ -10,7 +10,7 @@ use ir::program::{Continuation, verify};
 use ir::text::parse_programs;
 use ir::topology::{Topology, Vocabulary};
 use ir::{Diagnostic, FileId, NodeId, Port, Span};
-use placement::Manifest;
+use placement::{ByHand, Manifest};
 
 /// IPv4 to port 2, ARP to cores, all else dropped.
 const PROGRAM: &str = "\
@@ -115,7 +115,7 @@ pub fn topology(data: &[u8]) {
 /// A manifest: the same, and chains of one without errors can be placed.
 pub fn manifest(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match Manifest::parse(FileId(0), &text) {
+    match Manifest::parse(FileId(0), &text, &mut ByHand) {
         Ok(manifest) => assert!(manifest.chains.iter().all(|chain| chain.faults().is_empty())),
         Err(found) => said_at_a_place(&text, &found),
     }

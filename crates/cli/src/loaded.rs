@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use compiler::Chain;
 use compiler::partition::Wires;
-use engine::Closed;
-use ir::{FileId, Model, Severity, Sources, has_errors};
+use compiler::{Chain, Options};
+use engine::{Closed, Disk};
+use ir::{Diagnostic, FileId, Model, Severity, Sources, has_errors};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -32,34 +32,72 @@ pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<
     let file = files.configuration(&mut sources, name)?;
     let options = limits.options(variables::all(variables)?);
     let start = Instant::now();
-    let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
+    let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    match make(&mut sources, &mut files, file, &options, beside) {
+        Ok(Made { chain, models, tables, frames, .. }) => {
+            let elaboration = start.elapsed();
+            Ok(Loaded { sources, file, chain, models, tables, frames, elaboration })
+        }
+        Err(found) => Err(Failure::of(found, sources)),
+    }
+}
+
+/// A chain whose elements were made to know what they mean.
+pub(crate) struct Made {
+    pub(crate) chain: Chain,
+    pub(crate) models: Vec<Model>,
+    /// By element: whether programs can look flows up in a table that it keeps.
+    tables: Vec<bool>,
+    /// By element: whether it makes packets of which nothing but their bytes is known.
+    frames: Vec<bool>,
+    /// By element: whether workers get parts of what it gives out.
+    pub(crate) owns_parts: Vec<bool>,
+}
+
+impl Made {
+    /// Where the chain meets wires.
+    pub(crate) fn wires(&self) -> Wires {
+        Wires::of(&self.chain.graph, |node| self.frames[node])
+    }
+}
+
+/// Makes the elements of a chain that was read. Files that these open are looked for in a folder, too.
+///
+/// # Errors
+/// All that is wrong.
+pub(crate) fn make(
+    sources: &mut Sources,
+    files: &mut Disk,
+    file: FileId,
+    options: &Options,
+    beside: PathBuf,
+) -> Result<Made, Vec<Diagnostic>> {
+    let (chain, mut found) = compiler::elaborate(sources, file, options, files);
     let mut made_of = None;
     if let Some(chain) = &chain
-        && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
+        && let Some(mut made) = compiler::instantiate(chain, sources, files, &mut found)
     {
         let before = found.len();
-        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let mut closed = Closed::beside(beside);
-        made.initialize(chain, &mut sources, &mut files, &mut closed, &mut found);
+        made.initialize(chain, sources, files, &mut closed, &mut found);
         // Devices are not opened: what they cannot do does not matter.
         let mut at = 0;
         found.retain(|d| {
             at += 1;
             at <= before || d.code != "device"
         });
-        let elements = || made.elements.iter();
-        let models: Vec<Model> = elements().map(|element| element.model()).collect();
-        let frames: Vec<bool> = elements().map(|element| element.receives_frames()).collect();
-        let tables: Vec<bool> = made.elements.iter().map(|e| e.flows().is_some()).collect();
-        made_of = Some((models, tables, frames));
+        made_of = Some(made.elements);
     }
-    let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
     match (chain, made_of.filter(|_| !has_errors(&found))) {
-        (Some(chain), Some((models, tables, frames))) => {
-            Ok(Loaded { sources, file, chain, models, tables, frames, elaboration })
-        }
-        _ => Err(Failure::of(found, sources)),
+        (Some(chain), Some(elements)) => Ok(Made {
+            chain,
+            models: elements.iter().map(|element| element.model()).collect(),
+            tables: elements.iter().map(|element| element.flows().is_some()).collect(),
+            frames: elements.iter().map(|element| element.receives_frames()).collect(),
+            owns_parts: elements.iter().map(|element| !element.owned().is_empty()).collect(),
+        }),
+        _ => Err(found),
     }
 }
 

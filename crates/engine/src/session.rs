@@ -103,6 +103,14 @@ pub fn device(name: &str) -> compiler::Device {
     compiler::Device { name: name.into(), class }
 }
 
+/// Declares an element of a device's name: what is received leaves it, and what comes to it is sent, if it is to do that.
+pub fn wire(device: &str, receives: bool, sends: bool) -> String {
+    let receives =
+        if receives { format!("FromDevice({device}) -> output;") } else { String::new() };
+    let sends = if sends { format!("input -> ToDevice({device});") } else { String::new() };
+    format!("{device} :: {{ {receives} {sends} }};\n")
+}
+
 /// Makes the elements of a chain and connects them. Diagnostics, warnings too, are added to
 /// `diagnostics`; `None` if there was an error among them.
 pub fn assemble(

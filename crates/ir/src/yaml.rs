@@ -38,10 +38,15 @@ impl Reading {
             })
     }
 
+    /// Where a value stands.
+    pub fn span<T>(&self, at: &Spanned<T>) -> Span {
+        // Values that were read have places in bytes.
+        span(self.file, "", at.referenced)
+    }
+
     /// Says what is wrong at a place, and what to do.
     pub fn wrong<T>(&mut self, at: &Spanned<T>, message: String, help: Option<String>) {
-        // Values that were read have places in bytes.
-        let at = span(self.file, "", at.referenced);
+        let at = self.span(at);
         let error = Diagnostic::error(self.code, message).label(at, "");
         self.found.push(match help {
             Some(help) => error.help(help),

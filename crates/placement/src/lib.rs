@@ -5,6 +5,8 @@
 mod baseline;
 mod check;
 mod choose;
+mod costs;
+mod delay;
 mod dual;
 mod explain;
 mod heuristic;
@@ -22,8 +24,10 @@ mod shape;
 
 pub use baseline::at_real_rates;
 pub use check::{Slack, check};
+pub use costs::{Costs, GUESS, Known, Wanted};
+pub use delay::Delay;
 pub use explain::{Demand, Explanation, Way, explain};
-pub use manifest::Manifest;
+pub use manifest::{ByHand, Click, Library, Manifest, Outline, Text, Traffic};
 pub use plan::{Bound, Document, Placed, Plan, Site};
 pub use policy::{NotPlaced, Policy, place};
 pub use problem::{

@@ -2,80 +2,36 @@
 //!
 //! ```yaml
 //! packet: 1500 bytes
-//! functions:
-//!   ACL: { cycles: 985, on: [switch, core] }
-//!   Limiter: { cycles: 20, on: [core], replicates: false }
-//!   Forward: { on: [switch] }
+//! require: [functions.click]
+//! costs: [costs.json]
 //! chains:
 //!   - name: customer-7
-//!     chain: |
-//!       acl :: ACL -> Limiter -> out :: Forward;
-//!       acl[1] -> out
-//!     splits: { acl: [0.7, 0.3] }
+//!     chain: ACL(c7.rules) -> NAPT(198.51.100.7) -> Router(r7.routes)
+//!     traffic: [{ in: isp, src: 10.7.0.0/16 }]
 //!     slo: { min: 2 Gbps, max: 10 Gbps, delay: 45 us, price: 1.0 }
+//!   - name: customer-8
+//!     file: customer-8.click
+//!     splits: { url/web: 0.3 }
+//!     slo: { elastic-pipe: [2 Gbps, 10 Gbps] }
 //! ```
 //!
-//! A chain names functions, `name :: Function` where one is named again, and leads from a port of one to others.
-//! Without `splits`, the ports of a function get equal shares.
+//! Chains are Click, which whoever reads it for the manifest understands ([`Library`]). Without Click, `functions` says by hand
+//! what each costs and runs on, and `chain` names them: `name :: Function` where one is named again. Without `splits`, the
+//! outputs of a function get equal shares.
+
+mod drawn;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ir::quantity::Unit;
 use ir::topology::{PortName, Topology};
 use ir::yaml::Reading;
-use ir::{Diagnostic, FileId, nearest};
-use serde::Deserialize;
+use ir::{Diagnostic, FileId, Span, nearest};
 use serde_saphyr::Spanned;
 
-use crate::problem::{Card, Chain, Edge, Function, Host, Kind, Problem, Replication, Slo};
-
-mod written {
-    //! As it is written.
-
-    use super::{BTreeMap, Deserialize, Spanned};
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Manifest {
-        pub(super) packet: Option<Spanned<String>>,
-        pub(super) functions: BTreeMap<String, Function>,
-        pub(super) chains: Vec<Chain>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Function {
-        #[serde(default)]
-        pub(super) cycles: f64,
-        pub(super) card_cycles: Option<f64>,
-        pub(super) on: Vec<Spanned<String>>,
-        #[serde(default = "yes")]
-        pub(super) replicates: bool,
-    }
-
-    fn yes() -> bool {
-        true
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Chain {
-        pub(super) name: Spanned<String>,
-        pub(super) chain: Spanned<String>,
-        #[serde(default)]
-        pub(super) splits: BTreeMap<String, Spanned<Vec<f64>>>,
-        pub(super) slo: Slo,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Slo {
-        pub(super) min: Option<Spanned<String>>,
-        pub(super) max: Spanned<String>,
-        pub(super) delay: Option<Spanned<String>>,
-        pub(super) price: Option<f64>,
-    }
-}
+use crate::problem::{Card, Chain, Function, Host, Kind, Problem, Replication, Slo, Wish};
+use drawn::Drawn;
 
 /// Chains, as a manifest has them.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,20 +45,106 @@ pub struct Manifest {
 /// Functions that a chain may have: more are an error.
 const MAX_FUNCTIONS: usize = 256;
 
+/// Chains that a manifest may have: more are an error.
+const MAX_CHAINS: usize = 100_000;
+
+/// A rate that no chain has, for SLOs that have no greatest.
+const UNBOUNDED: f64 = 1e12;
+
+/// What knows Click: finds the functions of chains.
+pub trait Library {
+    /// The functions of a chain, and how they are connected.
+    ///
+    /// # Errors
+    /// All that is wrong with its text.
+    fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>>;
+}
+
+/// It knows no Click.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByHand;
+
+impl Library for ByHand {
+    fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>> {
+        let message = "chains in Click are not read here";
+        Err(vec![Diagnostic::error("manifest", message).label(chain.span, "")])
+    }
+}
+
+/// A chain in Click.
+#[derive(Clone, Debug)]
+pub struct Click<'a> {
+    /// Its name in the manifest.
+    pub name: &'a str,
+    /// Its file, or its text.
+    pub text: Text<'a>,
+    /// Libraries that texts of the manifest have.
+    pub require: Vec<(&'a str, Span)>,
+    /// Cost profiles that the manifest names.
+    pub costs: Vec<(&'a str, Span)>,
+    /// Functions with a file of their own: names, files.
+    pub functions: Vec<(&'a str, &'a str, Span)>,
+    /// Traffic.
+    pub traffic: Vec<Traffic>,
+    /// Where the manifest has it.
+    pub span: Span,
+}
+
+/// Where a chain's Click stands.
+#[derive(Clone, Copy, Debug)]
+pub enum Text<'a> {
+    /// In this file.
+    File(&'a str),
+    /// In the manifest.
+    Inline(&'a str),
+}
+
+/// Traffic that a chain takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// The wire that it comes from.
+    pub from: Option<String>,
+    /// The wire that it goes to.
+    pub to: Option<String>,
+    /// Its source addresses: one, and how many of its bits all have.
+    pub source: Option<(std::net::Ipv4Addr, u8)>,
+    /// Its destination addresses.
+    pub destination: Option<(std::net::Ipv4Addr, u8)>,
+    /// How many flows there are.
+    pub flows: Option<u64>,
+}
+
+/// A chain's functions in Click.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    /// Functions, each with its class, and what can run it.
+    pub functions: Vec<(Function, String)>,
+    /// From which output of a function to which.
+    pub links: Vec<(usize, usize, usize)>,
+    /// The functions that packets enter.
+    pub entries: Vec<usize>,
+    /// The outputs of functions at which packets leave the chain, and the wires that they go to.
+    pub exits: Vec<(usize, usize, String)>,
+}
+
 impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// All that is wrong with it.
-    pub fn parse(file: FileId, text: &str) -> Result<Self, Vec<Diagnostic>> {
+    /// All that is wrong with it, and with its chains.
+    pub fn parse(
+        file: FileId,
+        text: &str,
+        library: &mut dyn Library,
+    ) -> Result<Self, Vec<Diagnostic>> {
         let help = "a chain with `::` stands in quotes, or behind `|` on lines of its own";
         let (written, errors) =
             Reading::of::<written::Manifest>(file, text, "manifest", Some(help))?;
-        let mut reading = Chains(errors);
+        let mut reading = Chains { found: errors, library };
         let manifest = reading.manifest(&written);
-        match reading.0.found.is_empty() {
+        match reading.found.found.is_empty() {
             true => Ok(manifest),
-            false => Err(reading.0.found),
+            false => Err(reading.found.found),
         }
     }
 
@@ -157,225 +199,409 @@ impl Manifest {
 }
 
 /// The chains of a manifest while they are read.
-struct Chains(Reading);
+struct Chains<'l> {
+    found: Reading,
+    library: &'l mut dyn Library,
+}
 
-impl Chains {
-    fn manifest(&mut self, written: &written::Manifest) -> Manifest {
-        let packet_bits =
-            written.packet.as_ref().map_or(12_000.0, |text| self.0.quantity(text, Unit::Length));
-        let mut functions = BTreeMap::new();
-        for (name, function) in &written.functions {
-            let kinds = function.on.iter().filter_map(|word| {
-                let kind = Kind::ALL.iter().find(|(kind, _)| *kind == word.value);
-                if kind.is_none() {
-                    let help = Some("there are switch, card and core".to_string());
-                    self.0.wrong(
-                        word,
-                        format!("there is no kind of device '{}'", word.value),
-                        help,
-                    );
-                }
-                kind.map(|(_, kind)| *kind)
-            });
-            let kinds: BTreeSet<Kind> = kinds.collect();
-            functions.insert(
-                name.as_str(),
-                Function {
-                    name: name.clone(),
-                    runs_on: kinds.into_iter().collect(),
-                    core_cycles: function.cycles,
-                    card_cycles: function.card_cycles.unwrap_or(function.cycles),
-                    replicates: function.replicates,
-                },
-            );
+/// What a manifest says of a function by hand.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    on: Option<Vec<Kind>>,
+    cycles: Option<f64>,
+    card_cycles: Option<f64>,
+    replicates: Option<bool>,
+}
+
+impl Said {
+    /// A function of which nothing else is known.
+    fn alone(&self, name: &str) -> Function {
+        let cycles = self.cycles.unwrap_or(0.0);
+        Function {
+            name: name.to_string(),
+            runs_on: self.on.clone().unwrap_or_default(),
+            core_cycles: cycles,
+            card_cycles: self.card_cycles.unwrap_or(cycles),
+            replicates: self.replicates.unwrap_or(true),
         }
+    }
+
+    /// What is said goes before what was found.
+    fn correct(&self, function: &mut Function) {
+        if let Some(on) = &self.on {
+            function.runs_on.clone_from(on);
+        }
+        if let Some(cycles) = self.cycles {
+            (function.core_cycles, function.card_cycles) = (cycles, cycles);
+        }
+        if let Some(cycles) = self.card_cycles {
+            function.card_cycles = cycles;
+        }
+        if let Some(replicates) = self.replicates {
+            function.replicates = replicates;
+        }
+    }
+}
+
+impl Chains<'_> {
+    fn manifest(&mut self, written: &written::Manifest) -> Manifest {
+        let packet_bits = written
+            .packet
+            .as_ref()
+            .map_or(12_000.0, |text| self.found.quantity(text, Unit::Length));
+        let mut said: BTreeMap<&str, Said> = BTreeMap::new();
+        for (name, function) in &written.functions {
+            let function = Said {
+                on: function.on.as_ref().map(|on| self.kinds(on)),
+                cycles: self.cycles(name, function.cycles.as_ref()),
+                card_cycles: self.cycles(name, function.card_cycles.as_ref()),
+                replicates: function.replicates,
+            };
+            if let (Some(on), None) = (&function.on, function.cycles)
+                && on.contains(&Kind::Core)
+                && let Some(first) = written.functions[name].on.iter().flatten().next()
+            {
+                let help = Some("say what a packet costs, such as `cycles: 985`".into());
+                self.found.wrong(first, format!("{name} runs on cores and has no cycles"), help);
+            }
+            said.insert(name, function);
+        }
+        let by_hand = written.require.is_empty() && said.values().any(|of| of.on.is_some());
         let mut names = BTreeSet::new();
         let mut chains = Vec::new();
+        if let Some(one) = written.chains.get(MAX_CHAINS) {
+            let message =
+                format!("{} chains, at most {MAX_CHAINS} are placed", written.chains.len());
+            self.found.wrong(&one.name, message, None);
+            return Manifest { packet_bits, chains };
+        }
         for chain in &written.chains {
             if !names.insert(&chain.name.value) {
                 let message = format!("two chains are called '{}'", chain.name.value);
-                self.0.wrong(&chain.name, message, None);
+                self.found.wrong(&chain.name, message, None);
             }
-            chains.extend(self.chain(chain, &functions));
+            chains.extend(self.chain(chain, written, &said, by_hand));
         }
         Manifest { packet_bits, chains }
+    }
+
+    /// The kinds of devices that are named.
+    fn kinds(&mut self, words: &[Spanned<String>]) -> Vec<Kind> {
+        let kinds = words.iter().filter_map(|word| self.kind(word, &word.value));
+        kinds.collect::<BTreeSet<Kind>>().into_iter().collect()
+    }
+
+    fn kind(&mut self, at: &Spanned<String>, word: &str) -> Option<Kind> {
+        let kind = Kind::ALL.iter().find(|(kind, _)| *kind == word);
+        if kind.is_none() {
+            let help = Some("there are switch, card and core".to_string());
+            self.found.wrong(at, format!("there is no kind of device '{word}'"), help);
+        }
+        kind.map(|(_, kind)| *kind)
+    }
+
+    fn cycles(&mut self, name: &str, cycles: Option<&Spanned<f64>>) -> Option<f64> {
+        let cycles = cycles?;
+        if !(cycles.value > 0.0 && cycles.value <= MAX_CYCLES) {
+            let message = format!("{name} takes {} cycles", cycles.value);
+            let help = format!("cycles of a packet are above 0, and at most {MAX_CYCLES}");
+            self.found.wrong(cycles, message, Some(help));
+        }
+        Some(cycles.value)
     }
 
     fn chain(
         &mut self,
         written: &written::Chain,
-        functions: &BTreeMap<&str, Function>,
+        manifest: &written::Manifest,
+        said: &BTreeMap<&str, Said>,
+        by_hand: bool,
     ) -> Option<Chain> {
-        let before = self.0.found.len();
-        let mut drawn = match Drawn::read(&written.chain.value, functions) {
-            Ok(drawn) => drawn,
-            Err((message, help)) => {
-                self.0.wrong(&written.chain, message, help);
-                return None;
+        let before = self.found.found.len();
+        let slo = self.slo(&written.slo);
+        let drawn = match (&written.chain, &written.file) {
+            (Some(text), None) if by_hand && written.nfs.is_empty() => {
+                let functions = said.iter().map(|(name, of)| (*name, of.alone(name))).collect();
+                Drawn::read(&text.value, &functions).map_err(|(message, help)| {
+                    self.found.wrong(text, message, help);
+                })
+            }
+            (Some(text), None) => {
+                self.click(written, manifest, said, text, Text::Inline(&text.value))
+            }
+            (None, Some(file)) => {
+                self.click(written, manifest, said, file, Text::File(&file.value))
+            }
+            _ => {
+                let help = Some("`file: chain.click` or `chain: ACL(rules) -> NAT`".into());
+                let message =
+                    format!("chain {} is in one place: a file, or here", written.name.value);
+                self.found.wrong(&written.name, message, help);
+                Err(())
             }
         };
-        for (name, shares) in &written.splits {
-            let Some(at) = drawn.functions.iter().position(|of| of.name == *name) else {
-                let names = drawn.functions.iter().map(|of| of.name.as_str());
-                let help = nearest(name, names).map(|near| format!("did you mean '{near}'?"));
-                self.0.wrong(shares, format!("the chain has no function '{name}'"), help);
-                continue;
-            };
-            let ports = drawn.links.iter().filter(|(from, ..)| *from == at);
-            let ports = ports.map(|(_, port, _)| port + 1).max().unwrap_or(0);
-            if shares.value.len() != ports {
-                let message =
-                    format!("{} shares for the {ports} ports of '{name}'", shares.value.len());
-                self.0.wrong(shares, message, None);
-            } else if (shares.value.iter().sum::<f64>() - 1.0).abs() > 1e-3 {
-                self.0.wrong(shares, format!("the shares of '{name}' do not add up to 1"), None);
-            } else {
-                drawn.shares.insert(at, shares.value.clone());
-            }
-        }
+        let mut drawn = drawn.ok()?;
+        self.shares(&written.splits, &mut drawn);
+        let wishes = self.wishes(written, &drawn);
+        let names: Vec<String> = drawn.names().map(str::to_string).collect();
         let (functions, edges) = match drawn.in_order() {
             Ok(ordered) => ordered,
             Err(message) => {
-                self.0.wrong(&written.chain, message, None);
+                self.found.wrong(written.text(), message, None);
                 return None;
             }
         };
-        let slo = Slo {
-            min: written.slo.min.as_ref().map_or(0.0, |min| self.0.quantity(min, Unit::Rate)),
-            max: self.0.quantity(&written.slo.max, Unit::Rate),
-            delay: written.slo.delay.as_ref().map(|delay| self.0.quantity(delay, Unit::Time)),
-            price: written.slo.price.unwrap_or(1.0),
-        };
-        let chain =
-            Chain { name: written.name.value.clone(), functions, edges, slo, wishes: Vec::new() };
-        if self.0.found.len() == before {
+        // Functions have other numbers now.
+        let at = |of: usize| functions.iter().position(|function| function.name == names[of]);
+        let at = |of: usize| at(of).unwrap_or(0);
+        let wishes = wishes.into_iter().map(|wish| match wish {
+            Wish::Only(of, kinds) => Wish::Only(at(of), kinds),
+            Wish::Never(of, kinds) => Wish::Never(at(of), kinds),
+            Wish::Together(a, b) => Wish::Together(at(a), at(b)),
+            Wish::Apart(a, b) => Wish::Apart(at(a), at(b)),
+        });
+        let wishes = wishes.collect();
+        let chain = Chain { name: written.name.value.clone(), functions, edges, slo, wishes };
+        if self.found.found.len() == before {
             for fault in chain.faults() {
-                self.0.wrong(&written.name, fault, None);
+                self.found.wrong(&written.name, fault, None);
             }
         }
         Some(chain)
     }
-}
 
-/// A chain as it is drawn.
-#[derive(Default)]
-struct Drawn {
-    functions: Vec<Function>,
-    /// From which port of a function to which.
-    links: Vec<(usize, usize, usize)>,
-    /// By function: the shares of its ports, where they are not equal.
-    shares: BTreeMap<usize, Vec<f64>>,
-}
-
-/// What is wrong, and what to do.
-type Wrong = (String, Option<String>);
-
-impl Drawn {
-    fn read(text: &str, functions: &BTreeMap<&str, Function>) -> Result<Self, Wrong> {
-        let mut drawn = Self::default();
-        for statement in text.split(';').map(str::trim).filter(|text| !text.is_empty()) {
-            let mut from: Option<(usize, usize)> = None;
-            for step in statement.split("->").map(str::trim) {
-                let (step, port) = match step.split_once('[') {
-                    None => (step, 0),
-                    Some((name, port)) => {
-                        let number =
-                            port.strip_suffix(']').and_then(|port| port.trim().parse().ok());
-                        let number = number.filter(|port| *port < MAX_FUNCTIONS);
-                        (name.trim(), number.ok_or((format!("'{step}' names no port"), None))?)
-                    }
-                };
-                let to = drawn.function(step, functions)?;
-                if let Some((from, port)) = from {
-                    drawn.links.push((from, port, to));
+    /// What the library makes of a chain.
+    fn click(
+        &mut self,
+        written: &written::Chain,
+        manifest: &written::Manifest,
+        said: &BTreeMap<&str, Said>,
+        at: &Spanned<String>,
+        text: Text<'_>,
+    ) -> Result<Drawn, ()> {
+        let functions = written.nfs.iter();
+        let functions = functions
+            .map(|nf| (nf.name.as_str(), nf.click.value.as_str(), self.found.span(&nf.click)));
+        let click = Click {
+            name: &written.name.value,
+            text,
+            require: self.named(&manifest.require),
+            costs: self.named(&manifest.costs),
+            functions: functions.collect(),
+            traffic: Vec::new(),
+            span: self.found.span(at),
+        };
+        let before = self.found.found.len();
+        let traffic = written.traffic.iter().map(|of| self.traffic(of)).collect();
+        if self.found.found.len() > before {
+            return Err(());
+        }
+        let click = Click { traffic, ..click };
+        let mut outline = self.library.outline(&click).map_err(|found| {
+            self.found.found.extend(found);
+        })?;
+        for (function, class) in &mut outline.functions {
+            for key in [class.as_str(), &function.name.clone()] {
+                if let Some(said) = said.get(key) {
+                    said.correct(function);
                 }
-                from = Some((to, port));
             }
         }
-        match drawn.functions.is_empty() {
-            true => Err(("the chain has no function".into(), None)),
-            false => Ok(drawn),
+        if outline.functions.is_empty() {
+            let help = "a chain's functions are its compounds: `elementclass ACL { input -> … -> output }`";
+            self.found.wrong(at, "the chain has no function".into(), Some(help.into()));
+            return Err(());
+        }
+        if outline.functions.len() > MAX_FUNCTIONS {
+            let message = format!("the chain has more than {MAX_FUNCTIONS} functions");
+            self.found.wrong(at, message, None);
+            return Err(());
+        }
+        Ok(Drawn::of(outline))
+    }
+
+    fn named<'a>(&self, files: &'a [Spanned<String>]) -> Vec<(&'a str, Span)> {
+        files.iter().map(|file| (file.value.as_str(), self.found.span(file))).collect()
+    }
+
+    fn traffic(&mut self, written: &written::Traffic) -> Traffic {
+        let mut prefix = |text: &Option<Spanned<String>>| {
+            let text = text.as_ref()?;
+            let (address, length) = text.value.split_once('/').unwrap_or((&text.value, "32"));
+            let found = address.parse().ok().zip(length.parse().ok().filter(|bits| *bits <= 32));
+            if found.is_none() {
+                let help = Some("write addresses as 10.7.0.0/16".into());
+                self.found.wrong(text, format!("'{}' is no network of IPv4", text.value), help);
+            }
+            found
+        };
+        Traffic {
+            source: prefix(&written.src),
+            destination: prefix(&written.dst),
+            from: written.from.clone(),
+            to: written.to.clone(),
+            flows: written.flows,
         }
     }
 
-    fn function(&mut self, step: &str, known: &BTreeMap<&str, Function>) -> Result<usize, Wrong> {
-        let (name, class) = match step.split_once("::") {
-            Some((name, class)) => (Some(name.trim()), class.trim()),
-            None => (None, step),
-        };
-        let declared = self.functions.iter().position(|of| of.name == name.unwrap_or(class));
-        match (name, declared) {
-            // A function that has no name of its own is another each time.
-            (None, Some(at)) if !known.contains_key(class) => return Ok(at),
-            (Some(name), Some(_)) => return Err((format!("'{name}' is declared twice"), None)),
-            _ => {}
-        }
-        let Some(function) = known.get(class) else {
-            let near = nearest(class, known.keys().copied());
-            let help = near.map(|near| format!("did you mean '{near}'?"));
-            return Err((format!("there is no function '{class}'"), help));
-        };
-        let number = self.functions.len();
-        if number == MAX_FUNCTIONS {
-            return Err((format!("the chain has more than {MAX_FUNCTIONS} functions"), None));
-        }
-        let name = match name {
-            Some(name) => name.to_string(),
-            None => {
-                let same =
-                    self.functions.iter().filter(|of| of.name.split('@').next() == Some(class));
-                match same.count() {
-                    0 => class.to_string(),
-                    more => format!("{class}@{}", more + 1),
-                }
+    fn slo(&mut self, written: &Spanned<written::Slo>) -> Slo {
+        let of = &written.value;
+        let mut rate = |text: &Spanned<String>| self.found.quantity(text, Unit::Rate);
+        let mut pipes: Vec<(f64, f64)> = Vec::new();
+        pipes.extend(of.elastic_pipe.as_ref().map(|[min, max]| (rate(min), rate(max))));
+        pipes.extend(of.virtual_pipe.as_ref().map(&mut rate).map(|all| (all, all)));
+        pipes.extend(of.infinite_pipe.as_ref().map(&mut rate).map(|min| (min, UNBOUNDED)));
+        pipes.extend(of.metered_bulk.as_ref().map(&mut rate).map(|max| (0.0, max)));
+        let min = of.min.as_ref().map(&mut rate);
+        let max = of.max.as_ref().map(&mut rate);
+        let (min, max) = match (pipes[..].first(), pipes.len(), max) {
+            (Some(pipe), 1, None) if min.is_none() => *pipe,
+            (None, _, Some(max)) => (min.unwrap_or(0.0), max),
+            _ => {
+                let help = "write `min` and `max`, or one of `elastic-pipe: [2 Gbps, 10 Gbps]`, `virtual-pipe`, \
+                            `infinite-pipe`, `metered-bulk: 2 Gbps`";
+                let message = "the rates of an SLO are said once: none or several are".into();
+                self.found.wrong(written, message, Some(help.into()));
+                (0.0, 0.0)
             }
         };
-        self.functions.push(Function { name, ..function.clone() });
-        Ok(number)
+        Slo {
+            min,
+            max,
+            delay: of.delay.as_ref().map(|delay| self.found.quantity(delay, Unit::Time)),
+            price: of.price.unwrap_or(1.0),
+        }
     }
 
-    /// Functions behind all that lead to them, and what connects them.
-    fn in_order(&self) -> Result<(Vec<Function>, Vec<Edge>), String> {
-        let count = self.functions.len();
-        let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); count];
-        for (from, _, to) in &self.links {
-            before[*to].insert(*from);
-        }
-        let entries = (0..count).filter(|at| before[*at].is_empty());
-        let entries: Vec<&str> = entries.map(|at| self.functions[at].name.as_str()).collect();
-        if entries.len() > 1 {
-            return Err(format!("packets enter at one function, not at {}", entries.join(", ")));
-        }
-        let mut order: Vec<usize> = Vec::new();
-        while order.len() < count {
-            let next = (0..count).find(|at| {
-                !order.contains(at) && before[*at].iter().all(|from| order.contains(from))
-            });
-            order.push(next.ok_or("packets would go in a circle")?);
-        }
-        let mut place = vec![0; count];
-        order.iter().enumerate().for_each(|(at, of)| place[*of] = at);
-        let mut edges: Vec<Edge> = Vec::new();
-        for (from, port, to) in &self.links {
-            let ports: BTreeSet<usize> =
-                self.links.iter().filter(|of| of.0 == *from).map(|of| of.1).collect();
-            let same = self.links.iter().filter(|of| (of.0, of.1) == (*from, *port)).count();
-            if same > 1 {
-                let name = &self.functions[*from].name;
-                return Err(format!("port {port} of '{name}' leads to {same} functions"));
-            }
-            let share = match self.shares.get(from) {
-                Some(shares) => shares[*port],
-                None => 1.0 / ports.len() as f64,
+    /// The shares of branches: of all outputs of a function, or `function/next` for one.
+    fn shares(&mut self, splits: &BTreeMap<String, Spanned<written::Split>>, drawn: &mut Drawn) {
+        // By function: a port, its share, and where that is said.
+        type One<'a> = (usize, &'a Spanned<written::Split>, f64);
+        let mut single: BTreeMap<usize, Vec<One<'_>>> = BTreeMap::new();
+        for (key, split) in splits {
+            let (name, next) = match key.split_once('/') {
+                Some((name, next)) if drawn.find(key).is_none() => (name, Some(next)),
+                _ => (key.as_str(), None),
             };
-            let (from, to) = (place[*from], place[*to]);
-            match edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, to)) {
-                Some(edge) => edge.share += share,
-                None if share > 0.0 => edges.push(Edge { from, to, share }),
-                None => {}
+            let Some(at) = drawn.find(name) else {
+                let help =
+                    nearest(name, drawn.names()).map(|near| format!("did you mean '{near}'?"));
+                self.found.wrong(split, format!("the chain has no function '{name}'"), help);
+                continue;
+            };
+            match (&split.value, next) {
+                (written::Split::Each(shares), None) => {
+                    let ports = drawn.ports(at);
+                    if shares.len() != ports {
+                        let message =
+                            format!("{} shares for the {ports} ports of '{name}'", shares.len());
+                        self.found.wrong(split, message, None);
+                    } else if (shares.iter().sum::<f64>() - 1.0).abs() > 1e-3 {
+                        let message = format!("the shares of '{name}' do not add up to 1");
+                        self.found.wrong(split, message, None);
+                    } else {
+                        drawn.shares.insert(at, shares.clone());
+                    }
+                }
+                (written::Split::One(share), Some(next)) => match drawn.port_to(at, next) {
+                    Some(port) => single.entry(at).or_default().push((port, split, *share)),
+                    None => {
+                        let message = format!("no output of '{name}' leads to '{next}'");
+                        self.found.wrong(split, message, None);
+                    }
+                },
+                _ => {
+                    let help =
+                        "write `f: [0.7, 0.3]` for all outputs of f, or `f/next: 0.3` for one"
+                            .into();
+                    self.found.wrong(split, format!("'{key}' has no share"), Some(help));
+                }
             }
         }
-        let functions = order.iter().map(|of| self.functions[*of].clone()).collect();
-        Ok((functions, edges))
+        for (at, given) in single {
+            let (ports, sum) = (drawn.ports(at), given.iter().map(|of| of.2).sum::<f64>());
+            let others = ports.saturating_sub(given.len());
+            let is_whole = if others == 0 { (sum - 1.0).abs() < 1e-3 } else { sum <= 1.0 };
+            if !is_whole || given.iter().any(|of| !(0.0..=1.0).contains(&of.2)) {
+                let name = drawn.names().nth(at).unwrap_or_default();
+                let message = format!("the shares of '{name}' do not add up to 1");
+                self.found.wrong(given[0].1, message, None);
+                continue;
+            }
+            let rest = (1.0 - sum) / others.max(1) as f64;
+            let mut shares = vec![rest; ports];
+            given.iter().for_each(|(port, _, share)| shares[*port] = *share);
+            drawn.shares.insert(at, shares);
+        }
+    }
+
+    /// Where functions shall run only (`[switch]`), or not (`[not switch]`), and which together or apart.
+    fn wishes(&mut self, written: &written::Chain, drawn: &Drawn) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        for (name, words) in &written.on {
+            let Some(first) = words.first() else { continue };
+            let (mut only, mut never) = (Vec::new(), Vec::new());
+            for word in words {
+                match word.value.strip_prefix("not ") {
+                    Some(not) => never.extend(self.kind(word, not.trim())),
+                    None => only.extend(self.kind(word, &word.value)),
+                }
+            }
+            for at in self.called(name, first, drawn) {
+                let could = &drawn.functions[at].runs_on;
+                let is_left =
+                    |kind: &Kind| (only.is_empty() || only.contains(kind)) && !never.contains(kind);
+                if !could.is_empty() && !could.iter().any(is_left) {
+                    let can: Vec<String> = could.iter().map(Kind::to_string).collect();
+                    let message = format!("'{name}' can run on {} alone", can.join(" and "));
+                    let help =
+                        Some("the wish leaves nothing that runs it: `--matrix` says why".into());
+                    self.found.wrong(first, message, help);
+                }
+                wishes.extend((!only.is_empty()).then(|| Wish::Only(at, only.clone())));
+                wishes.extend((!never.is_empty()).then(|| Wish::Never(at, never.clone())));
+            }
+        }
+        let mut together = BTreeSet::new();
+        for (pairs, is_together) in [(&written.together, true), (&written.apart, false)] {
+            for [a, b] in pairs {
+                let ends = [a, b].map(|name| self.called(&name.value, name, drawn));
+                let all = ends[0].iter().flat_map(|a| ends[1].iter().map(move |b| (*a, *b)));
+                for (one, other) in all {
+                    let pair = (one.min(other), one.max(other));
+                    let wrong = match is_together {
+                        true => {
+                            together.insert(pair);
+                            None
+                        }
+                        false if one == other => Some("is one function"),
+                        false => together.contains(&pair).then_some("shall be together, too"),
+                    };
+                    if let Some(why) = wrong {
+                        let message =
+                            format!("'{}' and '{}' cannot be apart: that {why}", a.value, b.value);
+                        self.found.wrong(a, message, None);
+                    }
+                    wishes.push(match is_together {
+                        true => Wish::Together(one, other),
+                        false => Wish::Apart(one, other),
+                    });
+                }
+            }
+        }
+        wishes
+    }
+
+    /// The functions of that name or class, which has to be there.
+    fn called(&mut self, name: &str, at: &Spanned<String>, drawn: &Drawn) -> Vec<usize> {
+        let all = drawn.all_called(name);
+        if all.is_empty() {
+            let help = nearest(name, drawn.names()).map(|near| format!("did you mean '{near}'?"));
+            self.found.wrong(at, format!("the chain has no function '{name}'"), help);
+        }
+        all
     }
 }
+
+/// Cycles of a packet that are believed.
+const MAX_CYCLES: f64 = 1e9;

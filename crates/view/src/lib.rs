@@ -5,6 +5,7 @@
 //! is not decided here.
 #![forbid(unsafe_code)]
 
+pub mod candidates;
 pub mod diagnostics;
 pub mod dot;
 pub mod explain;
@@ -14,6 +15,7 @@ pub mod offload;
 pub mod paint;
 pub mod picture;
 pub mod placement;
+pub mod rack;
 pub mod stages;
 pub mod summary;
 pub mod svg;

@@ -11,6 +11,17 @@ impl Table {
         Self { rows: vec![titles.map(str::to_string).to_vec()] }
     }
 
+    /// A table with as many columns as there are titles.
+    pub fn titled(titles: &[&str]) -> Self {
+        Self { rows: vec![titles.iter().map(|title| title.to_string()).collect()] }
+    }
+
+    /// Adds a row to a table with as many columns.
+    pub fn cells(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.rows[0].len());
+        self.rows.push(cells);
+    }
+
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.to_vec());
@@ -29,8 +40,9 @@ impl Table {
         let numeric: Vec<bool> = (0..columns)
             .map(|c| {
                 self.rows[1..].iter().all(|r| {
-                    r[c].chars()
-                        .all(|x| x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%'))
+                    r[c].chars().all(|x| {
+                        x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%' | '?')
+                    })
                 })
             })
             .collect();
@@ -48,6 +60,32 @@ impl Table {
         }
         text
     }
+}
+
+/// Columns of a terminal that nobody widened.
+const WIDTH: usize = 80;
+
+/// A text as lines that fit a terminal; those behind the first are indented by two more.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    let mut line = " ".repeat(indent);
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(indent + 2);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
 }
 
 /// A number with commas between thousands.

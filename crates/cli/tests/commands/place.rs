@@ -45,10 +45,12 @@ fn a_plan_says_what_each_chain_gets_and_where_it_runs() {
     for expected in [
         "no plan gains more",
         // A quarter of its packets is encrypted, on two cores.
-        "a      20.00 Gb/s",
+        "a      20.00   2.00  20.00",
         // 2 GHz x 12,000 bits / (20 + 985 + 9,123).
-        "b      2.37 Gb/s",
-        "cycles of 1 core of Limiter",
+        "b       2.37   0.00   3.00",
+        "1 core of Limiter",
+        // The switch has it where that saves a core.
+        "ACL: saves no core",
         "s1: cores                 3 cores",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
@@ -58,6 +60,30 @@ fn a_plan_says_what_each_chain_gets_and_where_it_runs() {
     assert_eq!(document["plan"]["chains"][0]["functions"][0]["on"], "switch");
     let constraints = document["constraints"].as_array().unwrap();
     assert!(constraints.iter().any(|of| of["what"] == "s1: link to the switch"), "{document}");
+}
+
+#[test]
+fn a_chain_is_explained_and_a_plan_is_drawn() {
+    let folder = folder();
+    let explained = folder.run(PLACE.into_iter().chain(["--explain", "b", "--svg", "rack.svg"]));
+    let text = explained.well();
+    for expected in [
+        "b  2.37 Gb/s of 0 b/s to 3.00 Gb/s, bound by 1 core of Limiter",
+        "2.0 us of links (2 passes)",
+        "Encrypt     100 %   9,123  s1, 1 core",
+        "not on the switch: saves no core",
+        "delay                        7.7 us",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let drawn = folder.read("rack.svg");
+    for expected in
+        ["<title>chains.yaml</title>", ">Limiter</text>", "cores 3/3", "stroke-width=\"12\""]
+    {
+        assert!(drawn.contains(expected), "{expected}\n{drawn}");
+    }
+    let refused = folder.run(PLACE.into_iter().chain(["--explain", "B"]));
+    assert!(refused.refused().contains("there is no chain 'B'"), "{}", refused.refused());
 }
 
 #[test]
@@ -102,7 +128,10 @@ fn what_is_wrong_with_a_manifest_is_named_with_its_line() {
             "max: 3 Gbps, delay: 1 us",
             "no placement of chain b meets its SLO",
         ),
-        ("cycles: 985", "cycles: -1", "takes -1 cycles"),
+        ("cycles: 985", "cycles: -1", "chains.yaml:2:18"),
+        ("cycles: 985", "cycles: 0", "ACL takes 0 cycles"),
+        ("cycles: 985", "cycles: 1e12", "ACL takes 1000000000000 cycles"),
+        ("cycles: 985, ", "", "ACL runs on cores and has no cycles"),
     ] {
         folder.file("chains.yaml", CHAINS.replacen(from, to, 1));
         let placed = folder.run(PLACE.into_iter().chain(["--policy", "exact"]));
@@ -113,6 +142,165 @@ fn what_is_wrong_with_a_manifest_is_named_with_its_line() {
     let placed = folder.run(PLACE);
     assert!(
         placed.refused().contains("no server of the topology has cores"),
+        "{}",
+        placed.refused()
+    );
+}
+
+const FUNCTIONS: &str = "\
+elementclass ACL { __REST__ $rules |
+  input -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> IPFilter($rules) -> Unstrip(14) -> output; }
+elementclass Forward { input -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> DecIPTTL -> Unstrip(14) -> output; }
+elementclass NAT { $public |
+  input -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> kind :: IPClassifier(tcp or udp, -);
+  kind[0] -> IPRewriter(pattern $public 1024-65535# - - 0 0) -> Unstrip(14) -> output;
+  kind[1] -> Discard; }
+elementclass Limiter { input -> Queue(100) -> BandwidthShaper(1000000) -> Unqueue -> output; }
+elementclass Turns { input -> r :: RoundRobinSwitch; r[0] -> [0] output; r[1] -> [1] output; }
+";
+
+const CLICK: &str = "\
+require: [functions.click]
+chains:
+  - name: a
+    chain: ACL(allow src net 10.0.0.0/8) -> NAT(198.51.100.7) -> Limiter -> Forward
+    traffic: [{ in: lan, out: wan, src: 10.7.0.0/16 }]
+    slo: { elastic-pipe: [1 Mbps, 10 Gbps] }
+  - name: b
+    nfs: [{ name: fw, click: fw.click }]
+    chain: |
+      lan -> fw -> t :: Turns;
+      t[0] -> up :: Forward -> wan;
+      t[1] -> up
+    splits: { t/up: 1 }
+    slo: { max: 3 Gbps }
+  - name: c
+    file: c.click
+    slo: { max: 1 Gbps }
+";
+
+const OVS: &str = "\
+switches:
+  tor:
+    target: ovs
+    ports:
+      lan: { number: 1, trust: [lengths, ip-checksum, ip-options, mtu] }
+      wan: { number: 2, trust: [lengths, ip-checksum, ip-options, mtu] }
+      down: { number: 3 }
+servers:
+  s1: { cores: 8, clock: 2 GHz, ports: { eth0: { rate: 40 Gbps, delay: 1 us } } }
+links: [[tor.down, s1.eth0]]
+wires: { lan: tor.lan, wan: tor.wan }
+";
+
+/// The profile of a function `fw`.
+const COSTS: &str = "\
+costs: 1
+chain: b.click
+processor: { name: Some processor, frequency: 2.1e9, is_virtual: true, kernel: '6' }
+unix_time: 1764000000
+method: by hand
+traffic: [as given]
+functions:
+  - { name: fw, cost: { min: 300, mean: 400, max: 500, samples: [] } }
+programs: []
+io: []
+hand_off: null
+";
+
+fn clicked() -> Folder {
+    let folder = Folder::new();
+    folder.file("functions.click", FUNCTIONS);
+    folder.file("fw.click", "input -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> IPFilter(allow tcp, allow udp)\n-> Unstrip(14) -> output;\n");
+    folder.file(
+        "c.click",
+        format!("{FUNCTIONS}lan :: FromDevice(lan) -> f :: Forward -> wan :: ToDevice(wan);\n"),
+    );
+    folder.file("chains.yaml", CLICK);
+    folder.file("rack.yaml", OVS);
+    folder.file("costs.yaml", COSTS);
+    folder
+}
+
+#[test]
+fn chains_are_click_and_devices_say_what_they_can_run() {
+    let folder = clicked();
+    let matrix =
+        folder.run(PLACE.into_iter().chain(["--matrix", "--json", "--costs", "costs.yaml"]));
+    let document: Value = serde_json::from_str(matrix.well()).unwrap();
+    let of = |chain: &str, function: &str| {
+        let all = document["functions"].as_array().unwrap();
+        let found = all.iter().find(|of| of["chain"] == chain && of["function"] == function);
+        found.unwrap_or_else(|| panic!("{function} of {chain}: {document:#}")).clone()
+    };
+    for (chain, function, runs, shared) in [
+        ("a", "ACL", true, false),
+        ("a", "NAT", false, false),
+        ("a", "Limiter", false, true),
+        ("a", "Forward", true, false),
+        ("b", "fw", true, false),
+        ("b", "t", false, true),
+        ("c", "f", true, false),
+    ] {
+        let known = of(chain, function);
+        let device = &known["devices"][0];
+        assert_eq!(
+            (&device["device"], &device["runs"]),
+            (&"tor".into(), &runs.into()),
+            "{known:#}"
+        );
+        assert_eq!(known["shared"].is_string(), shared, "{known:#}");
+        assert_eq!(known["guess"], function != "fw", "{known:#}");
+    }
+    let why = of("a", "NAT")["devices"][0]["why"][0].to_string();
+    assert!(why.contains("IPRewriter") && why.contains("functions.click:6"), "{why}");
+    assert_eq!(of("b", "fw")["cycles"], 500.0);
+    let placed = folder.run(PLACE.into_iter().chain(["--costs", "costs.yaml"]));
+    assert!(
+        placed.err.contains("7 functions, such as ACL of a, have no cost profile"),
+        "{}",
+        placed.err
+    );
+    assert!(placed.code == Some(0) && placed.out.contains("Limiter"), "{}", placed.out);
+}
+
+#[test]
+fn what_is_wrong_with_a_chain_in_a_manifest_is_shown_there() {
+    let folder = clicked();
+    for (from, to, expected) in [
+        ("ACL(allow", "ACI(allow", "chains.yaml:4:"),
+        ("t[1] -> up", "t[1] -> upp", "chains.yaml:12:"),
+        ("click: fw.click", "click: fv.click", "chains.yaml:8:"),
+        ("file: c.click", "file: d.click", "chains.yaml:16:11"),
+        ("[functions.click]", "[function.click]", "function.click"),
+        ("file: c.click", "file: c.click, chain: NAT", "mapping"),
+        ("t/up: 1", "t/upp: 1", "no output of 't' leads to 'upp'"),
+        ("src: 10.7.0.0/16", "src: 10.7.0.0/33", "'10.7.0.0/33' is no network of IPv4"),
+        ("{ max: 3 Gbps }", "{ max: 3 Gbps, virtual-pipe: 1 Gbps }", "said once"),
+        (
+            "file: c.click",
+            "file: c.click\n    on: { f: [not core, not switch] }",
+            "'f' can run on switch and core alone",
+        ),
+        ("file: c.click", "file: c.click\n    on: { g: [core] }", "the chain has no function 'g'"),
+        (
+            "t/up: 1 }",
+            "t/up: 1 }\n    together: [[fw, t]]\n    apart: [[t, fw]]",
+            "shall be together, too",
+        ),
+    ] {
+        folder.file("chains.yaml", CLICK.replacen(from, to, 1));
+        let placed = folder.run(PLACE);
+        assert!(placed.refused().contains(expected), "{to}: {expected}\n{}", placed.refused());
+    }
+    // All at once.
+    folder.file(
+        "chains.yaml",
+        CLICK.replace("ACL(allow", "ACI(allow").replace("t/up: 1", "t/upp: 1"),
+    );
+    let placed = folder.run(PLACE);
+    assert!(
+        placed.refused().contains("ACI") && placed.refused().contains("upp"),
         "{}",
         placed.refused()
     );

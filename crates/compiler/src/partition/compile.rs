@@ -340,6 +340,20 @@ pub struct Part {
     pub device: Program,
 }
 
+impl Part {
+    /// How a packet ends on the device.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the program is wrong.
+    pub(crate) fn ends(&self, mut packet: Packet, pool: &mut Pool) -> Result<End, Fault> {
+        let mut wire = Wire::default();
+        let end =
+            interpret(&self.device, &mut packet, &mut Store::default(), &mut wire).map(|e| e.end);
+        pool.recycle(packet);
+        end
+    }
+}
+
 /// Compiles a chain for a device. With `files`, these are read instead of what would be emitted.
 ///
 /// # Errors

@@ -1,28 +1,37 @@
 //! `catena place`: where the functions of chains run, so that each chain gets its SLO.
 
+mod chains;
+mod inline;
+
 use std::io::stdout;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dataplane::guarded_path;
-use ir::Sources;
 use ir::quantity::{self, Unit};
+use ir::{Sources, nearest};
 use placement::{
-    Document, Manifest, NotPlaced, Plan, Policy, Problem, Replication, Roomy, check, explain, place,
+    Document, GUESS, Manifest, NotPlaced, Plan, Policy, Problem, Replication, Roomy, check,
+    explain, place,
 };
 use serde_json::json;
+use view::candidates::{Known, Matrix};
+use view::paint::Paint;
 use view::placement::Placement;
+use view::svg::Theme;
 
 use crate::commands::compile::topology;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::signals::interrupt_flag;
-use crate::terminal::{colours, print};
+use crate::terminal::{colours, print, print_error};
+use crate::{outputs, theme};
+use chains::Chains;
 
 /// Place the functions of chains on a switch, cards and cores so that each chain gets its SLO
 ///
@@ -52,6 +61,21 @@ pub(crate) struct Place {
     /// Which groups of functions run on several cores: all that can (`model`), or not those with branches and merges (`lemur`)
     #[arg(long, value_name = "RULES", default_value = "model", value_parser = ["model", "lemur"])]
     rules: String,
+    /// Read a cost profile, as `catena bench CHAIN --costs FILE` writes it; later ones go before earlier ones
+    #[arg(long, value_name = "COSTS.json")]
+    costs: Vec<String>,
+    /// Show which devices can run each function, with what, and why not; place nothing
+    #[arg(long, conflicts_with_all = ["check", "output"])]
+    matrix: bool,
+    /// Say all about one chain of the plan
+    #[arg(long, value_name = "CHAIN", conflicts_with_all = ["matrix", "json"])]
+    explain: Option<String>,
+    /// Draw the plan: devices, and chains through them
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "matrix")]
+    svg: Option<PathBuf>,
+    /// Colours of the drawing; `auto` follows the viewer's preference
+    #[arg(long, default_value = "auto", requires = "svg", value_parser = theme::parser())]
+    theme: Theme,
     /// Check this plan instead of looking for one
     #[arg(long, value_name = "PLAN.json")]
     check: Option<String>,
@@ -82,19 +106,66 @@ fn share(text: &str) -> Result<f64, String> {
 /// How long it is looked for why there is no plan, if not longer for the plan.
 const EXPLAINING: Duration = Duration::from_secs(10);
 
+/// What is to be placed, and where.
+struct Task {
+    problem: Problem,
+    /// What is known of functions that are Click.
+    known: Vec<Known>,
+    /// The name of the switch.
+    switch: String,
+}
+
 /// Reads what is to be placed, and where.
-fn problem(args: &Place) -> Result<Problem, Failure> {
-    let mut sources = Sources::new();
-    let file = args.limits.disk().configuration(&mut sources, &args.manifest)?;
-    let text = Arc::clone(sources.text(file));
-    let manifest = match Manifest::parse(file, &text) {
-        Ok(manifest) => manifest,
-        Err(found) => return Err(Failure::of(found, sources)),
-    };
+fn task(args: &Place) -> Result<Task, Failure> {
     let rack = topology(&args.topology, &args.limits)?;
+    let mut sources = Sources::new();
+    let mut files = args.limits.disk();
+    let file = files.configuration(&mut sources, &args.manifest)?;
+    let text = Arc::clone(sources.text(file));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut chains = Chains::new((sources, file, files), &args.limits, &rack, now)?;
+    for path in &args.costs {
+        if let Err(found) = chains.profile(path) {
+            return Err(Failure::of(found, chains.sources));
+        }
+    }
+    let manifest = match Manifest::parse(file, &text, &mut chains) {
+        Ok(manifest) => manifest,
+        Err(found) => return Err(Failure::of(found, chains.sources)),
+    };
     let problem = manifest.on(&rack).map_err(|why| format!("{}: {why}", args.topology))?;
     let replication = if args.rules == "lemur" { Replication::Lemur } else { Replication::Model };
-    Ok(Problem { headroom: args.headroom, replication, ..problem })
+    let problem = Problem { headroom: args.headroom, replication, ..problem };
+    let mut known = chains.known;
+    // What the manifest says by hand goes before what was found.
+    for known in &mut known {
+        let chain = problem.chains.iter().find(|chain| chain.name == known.chain);
+        let function =
+            chain.and_then(|chain| chain.functions.iter().find(|of| of.name == known.function));
+        if let Some(function) = function
+            && function.core_cycles != known.cycles
+        {
+            known.cycles = function.core_cycles;
+            known.is_guess = false;
+            known.cost = "as the manifest says".into();
+        }
+    }
+    let switch = rack.switches.into_keys().next().unwrap_or_default();
+    Ok(Task { problem, known, switch })
+}
+
+/// Warns of guesses that SLOs rest on.
+fn warn(known: &[Known]) {
+    let guessed: Vec<&Known> = known.iter().filter(|of| of.is_guess).collect();
+    let Some(first) = guessed.first() else { return };
+    let (number, verb) = match guessed.len() {
+        1 => (format!("{} of {} has", first.function, first.chain), "is"),
+        n => (format!("{n} functions, such as {} of {}, have", first.function, first.chain), "are"),
+    };
+    print_error(&format!(
+        "warning: {number} no cost profile and {verb} taken to cost {GUESS} cycles: the rates below rest on that guess. \
+         `catena bench CHAIN --costs FILE` measures; --costs FILE reads it\n"
+    ));
 }
 
 /// The plan that is asked for, and how it was found.
@@ -123,7 +194,19 @@ fn plan(args: &Place, problem: &Problem) -> Result<(Plan, String), Failure> {
 
 /// Runs the command.
 pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
-    let problem = problem(args)?;
+    if let Some(path) = &args.svg {
+        outputs::check(path).map_err(|why| format!("--svg: {why}"))?;
+    }
+    let Task { problem, known, switch } = task(args)?;
+    if args.matrix {
+        let matrix = Matrix { known: &known };
+        match args.json {
+            true => print(&format!("{:#}\n", matrix.to_json())),
+            false => print(&matrix.text(Paint(colours(&stdout())))),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    warn(&known);
     let (plan, policy) = plan(args, &problem)?;
     let slacks = check(&problem, &Roomy, &plan)
         .map_err(|wrong| format!("the plan does not hold:\n  {}", wrong.join("\n  ")))?;
@@ -133,13 +216,28 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
         guarded_path::write(path, text.as_bytes())
             .map_err(|why| format!("{}: {why}", path.display()))?;
     }
+    if let Some(path) = &args.svg {
+        let what = (&problem, &plan, &slacks[..]);
+        let drawn = view::rack::draw(what, (&args.manifest, &switch), args.theme);
+        outputs::write(path, drawn).map_err(|why| format!("--svg: {why}"))?;
+    }
     if args.json {
         let slack = |slack: &placement::Slack| json!({"what": slack.what, "used": slack.used, "limit": slack.limit, "unit": slack.unit});
         let constraints: Vec<_> = slacks.iter().map(slack).collect();
         print(&format!("{:#}\n", json!({"plan": document, "constraints": constraints})));
     } else {
-        let shown = Placement { problem: &problem, plan: &plan, slacks: &slacks };
-        print(&shown.text(view::paint::Paint(colours(&stdout()))));
+        let (known, paint) = (&known[..], Paint(colours(&stdout())));
+        let shown =
+            Placement { problem: &problem, plan: &plan, slacks: &slacks, known, switch: &Roomy };
+        let text = match &args.explain {
+            None => shown.text(paint),
+            Some(chain) => shown.explain(chain, paint).ok_or_else(|| {
+                let names = problem.chains.iter().map(|chain| chain.name.as_str());
+                let near = nearest(chain, names).map(|near| format!(": did you mean '{near}'?"));
+                format!("--explain: there is no chain '{chain}'{}", near.unwrap_or_default())
+            })?,
+        };
+        print(&text);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,274 @@
+//! Chains of a manifest that are Click: read, taken apart into functions, and asked what each device would do of these.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use codegen::Target;
+use codegen::stages::Hardware;
+use compiler::functions::{self, Around, Functions, candidate, shared};
+use compiler::partition::Trust;
+use elements::configure::Files;
+use engine::Disk;
+use ir::topology::Topology;
+use ir::{Diagnostic, FileId, Sources};
+use placement::{Click, Costs, Function, GUESS, Kind, Library, Outline, Text, Traffic, Wanted};
+use view::candidates::{Known, Verdict};
+
+use super::inline::Inline;
+use crate::commands::compile::origin;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::loaded::{Made, make};
+
+/// A device that is no core.
+struct Device {
+    name: String,
+    kind: Kind,
+    target: &'static dyn Target,
+    hardware: Option<Hardware>,
+}
+
+/// The chains of a manifest, and the rack that they are placed on.
+pub(super) struct Chains<'a> {
+    pub(super) sources: Sources,
+    manifest: FileId,
+    files: Disk,
+    limits: &'a Limits,
+    topology: &'a Topology,
+    devices: Vec<Device>,
+    costs: Costs,
+    /// Files of cost profiles that were read.
+    profiles: BTreeSet<String>,
+    /// When it is, in seconds since 1970.
+    now: u64,
+    /// What is known of functions.
+    pub(super) known: Vec<Known>,
+}
+
+impl<'a> Chains<'a> {
+    /// Those of a manifest that was read.
+    pub(super) fn new(
+        (sources, manifest, files): (Sources, FileId, Disk),
+        limits: &'a Limits,
+        topology: &'a Topology,
+        now: u64,
+    ) -> Result<Self, Failure> {
+        let mut devices = Vec::new();
+        for (name, switch) in &topology.switches {
+            let Some(target) = codegen::target(&switch.target) else { continue };
+            let named = switch.device.as_deref().or(target.hardware());
+            let hardware = named.map(Hardware::known).transpose()?;
+            devices.push(Device { name: name.clone(), kind: Kind::Switch, target, hardware });
+        }
+        for (server, of) in &topology.servers {
+            for (port, card) in of.ports.iter().filter(|(_, port)| port.card.is_some()) {
+                let Some(target) = card.target.as_deref().and_then(codegen::target) else {
+                    continue;
+                };
+                let name = format!("{server}.{port}");
+                devices.push(Device { name, kind: Kind::Card, target, hardware: None });
+            }
+        }
+        Ok(Self {
+            sources,
+            manifest,
+            files,
+            limits,
+            topology,
+            devices,
+            costs: Costs::default(),
+            profiles: BTreeSet::new(),
+            now,
+            known: Vec::new(),
+        })
+    }
+
+    /// Reads a cost profile, once.
+    pub(super) fn profile(&mut self, path: &str) -> Result<(), Vec<Diagnostic>> {
+        if !self.profiles.insert(path.to_string()) {
+            return Ok(());
+        }
+        let file = self.read(path).map_err(|why| vec![Diagnostic::error("costs", why)])?;
+        let text = std::sync::Arc::clone(self.sources.text(file));
+        self.costs.read(file, &text)
+    }
+
+    /// Reads a file, which may lie beside the manifest.
+    fn read(&mut self, path: &str) -> Result<FileId, String> {
+        let read = self.files.read(&mut self.sources, self.manifest, path);
+        read.map_err(|why| format!("{path}: {why}"))
+    }
+
+    /// The source of a chain that stands in the manifest.
+    fn inline(&mut self, chain: &Click<'_>, text: &str) -> Result<Inline, Vec<Diagnostic>> {
+        let mut bodies = Vec::new();
+        let mut found = Vec::new();
+        for (name, file, span) in &chain.functions {
+            match self.read(file) {
+                Ok(id) => bodies.push((*name, id)),
+                Err(why) => found.push(Diagnostic::error("manifest", why).label(*span, "")),
+            }
+        }
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let topology = self.topology;
+        let is_wire = |name: &str| topology.wires.contains_key(name);
+        Ok(Inline::of(chain, text, &bodies, &mut self.sources, &is_wire))
+    }
+
+    /// What frames are known to be, whichever of some wires they come from.
+    fn trust(&self, functions: &Functions) -> Vec<Trust> {
+        let wires: BTreeSet<&String> = functions.entries.values().flatten().collect();
+        let trusted = |wire: &&String, name: &str| {
+            let port = self.topology.wires.get(*wire);
+            let port =
+                port.and_then(|at| self.topology.switches.get(&at.device)?.ports.get(&at.port));
+            port.is_some_and(|port| port.trust.iter().any(|of| of == name))
+        };
+        let all = Trust::ALL
+            .iter()
+            .filter(|(name, _)| !wires.is_empty() && wires.iter().all(|wire| trusted(wire, name)));
+        all.map(|(_, trust)| *trust).collect()
+    }
+
+    /// What is known of a function, and what can run it.
+    fn function(
+        &mut self,
+        chain: &Click<'_>,
+        made: &Made,
+        function: &functions::Function,
+        (trust, frames): (&[Trust], &[Vec<u8>]),
+    ) -> Function {
+        let Made { chain: whole, models, owns_parts, .. } = made;
+        let graph = &whole.graph;
+        let words = origin(whole, &self.sources);
+        let verdict = |device: &Device| {
+            let around =
+                Around { hardware: device.hardware.as_ref(), trust, frames, origin: &words };
+            let found = candidate((graph, models), function, device.target, &around);
+            Verdict::of((&device.name, device.kind), (whole, &self.sources), &found)
+        };
+        let devices: Vec<Verdict> = self.devices.iter().map(verdict).collect();
+        let shares = function.elements.iter().find_map(|&node| {
+            let why = shared(&models[node], owns_parts[node])?;
+            Some(format!(
+                "{} ({}): {why}",
+                graph.nodes[node].name,
+                self.sources.landmark(graph.nodes[node].span)
+            ))
+        });
+        let flows: u64 = chain.traffic.iter().filter_map(|of| of.flows).sum();
+        let wanted = Wanted {
+            chain: match chain.text {
+                Text::File(path) => Some(path),
+                Text::Inline(_) => None,
+            },
+            names: [&function.full_name, &function.name, &function.class],
+            rules: function.rules(models),
+            flows: (flows > 0).then_some(flows),
+        };
+        let cost = self.costs.of(&wanted);
+        let (cycles, is_guess) = cost.as_ref().map_or((GUESS, true), |known| (known.cycles, false));
+        let words = cost.map_or_else(
+            || "a guess: no profile has it".to_string(),
+            |known| view::candidates::cost(&known, self.now),
+        );
+        let mut runs_on: Vec<Kind> =
+            devices.iter().filter(|of| of.runs).map(|of| of.kind).chain([Kind::Core]).collect();
+        runs_on.sort_unstable();
+        runs_on.dedup();
+        let replicates = shares.is_none();
+        self.known.push(Known {
+            chain: chain.name.to_string(),
+            function: function.name.clone(),
+            class: function.class.clone(),
+            cycles,
+            cost: words,
+            is_guess,
+            shared: shares,
+            devices,
+        });
+        Function {
+            name: function.name.clone(),
+            runs_on,
+            core_cycles: cycles,
+            card_cycles: cycles,
+            replicates,
+        }
+    }
+}
+
+impl Library for Chains<'_> {
+    fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>> {
+        let wrong = |why: String| vec![Diagnostic::error("manifest", why).label(chain.span, "")];
+        for (path, span) in &chain.costs {
+            self.profile(path).map_err(|mut found| {
+                for error in &mut found {
+                    if error.labels.is_empty() {
+                        *error = error.clone().label(*span, "");
+                    }
+                }
+                found
+            })?;
+        }
+        let (file, inline) = match chain.text {
+            Text::File(path) => (self.read(path).map_err(wrong)?, None),
+            Text::Inline(text) => {
+                let inline = self.inline(chain, text)?;
+                (inline.file, Some(inline))
+            }
+        };
+        let folder = Path::new(self.sources.name(file)).parent();
+        let folder = folder.map_or_else(PathBuf::new, Path::to_path_buf);
+        let options = self.limits.options(Vec::new());
+        let made = make(&mut self.sources, &mut self.files, file, &options, folder);
+        let made = made.map_err(|found| match &inline {
+            Some(inline) => inline.placed(found),
+            None => found,
+        })?;
+        let functions = Functions::of(&made.chain.graph, &made.wires());
+        let trust = self.trust(&functions);
+        let frames = frames(&chain.traffic);
+        let functions_of = |function: &functions::Function| {
+            (self.function(chain, &made, function, (&trust, &frames)), function.class.clone())
+        };
+        Ok(Outline {
+            functions: functions.all.iter().map(functions_of).collect(),
+            links: functions.links,
+            entries: functions.entries.into_keys().collect(),
+            exits: functions.exits,
+        })
+    }
+}
+
+/// Frames that are tried.
+const TRIED: u32 = 256;
+
+/// Frames of UDP and TCP whose addresses are spread over those of the traffic; without any, over two networks.
+fn frames(traffic: &[Traffic]) -> Vec<Vec<u8>> {
+    let usual = Traffic::default();
+    let kinds: Vec<&Traffic> =
+        if traffic.is_empty() { vec![&usual] } else { traffic.iter().collect() };
+    // Numbers that look random, and are the same each time (Knuth's multiplicative hash).
+    let spread = |number: u32| number.wrapping_mul(0x9e37_79b1);
+    let address = |network: Option<(Ipv4Addr, u8)>, usual: Ipv4Addr, number: u32| {
+        let (base, bits) = network.unwrap_or((usual, 8));
+        let host = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+        // Neither the network's own address nor its broadcast.
+        let within = if host > 1 { 1 + spread(number) % (host - 1) } else { spread(number) & host };
+        Ipv4Addr::from((u32::from(base) & !host) | within)
+    };
+    let frame = |number: u32| {
+        let of = kinds[number as usize % kinds.len()];
+        let source = address(of.source, Ipv4Addr::new(10, 0, 0, 0), number);
+        let destination = address(of.destination, Ipv4Addr::new(20, 0, 0, 0), number + TRIED);
+        let protocol = if number % 4 < 2 { "udp" } else { "tcp" };
+        let port = 1024 + spread(number) % 60_000;
+        let to = [80, 443, 53, 8080][(number as usize / 3) % 4];
+        net::notation::parse(&format!("{protocol} {source}:{port} > {destination}:{to} size 64"))
+            .ok()
+    };
+    (0..TRIED).filter_map(frame).collect()
+}

@@ -1,0 +1,122 @@
+//! What a packet's delay consists of.
+
+use crate::plan::Site;
+use crate::problem::{Chain, Problem};
+
+/// The delay of the longest path of a chain, in its parts. Waiting in queues is not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delay {
+    /// Over links, in seconds.
+    pub propagation: f64,
+    /// Of its bits onto links.
+    pub transmission: f64,
+    /// On cores and cards that have nothing else to do.
+    pub execution: f64,
+    /// How often it passes a link.
+    pub passes: usize,
+}
+
+impl Delay {
+    /// Of a chain whose functions run at some sites.
+    pub fn of(problem: &Problem, chain: &Chain, sites: &[Site]) -> Self {
+        let over = |delay: Self, host: Option<usize>| {
+            let Some(host) = host.and_then(|host| problem.hosts.get(host)) else { return delay };
+            Self {
+                propagation: delay.propagation + host.link_delay,
+                transmission: delay.transmission + problem.packet_bits / host.link_rate,
+                passes: delay.passes + 1,
+                ..delay
+            }
+        };
+        let between = |delay: Self, from: Option<usize>, to: Option<usize>| match from == to {
+            true => delay,
+            false => over(over(delay, from), to),
+        };
+        let longest = |a: Self, b: Self| if b.total() > a.total() { b } else { a };
+        // By function: when its packets leave it.
+        let mut latest: Vec<Self> = Vec::with_capacity(sites.len());
+        let mut whole = Self::default();
+        for (to, site) in sites.iter().enumerate() {
+            let before = chain.edges.iter().filter(|edge| edge.to == to && edge.from < to);
+            let before =
+                before.map(|edge| between(latest[edge.from], sites[edge.from].host(), site.host()));
+            let first = between(Self::default(), None, site.host());
+            let mut delay = before.reduce(longest).unwrap_or(first);
+            let function = &chain.functions[to];
+            delay.execution += match site {
+                Site::Switch => 0.0,
+                Site::Core(host) => function.core_cycles / problem.hosts[*host].hertz,
+                Site::Card(host) => {
+                    let card = problem.hosts[*host].card.as_ref();
+                    function.card_cycles / card.map_or(f64::MIN_POSITIVE, |card| card.hertz)
+                }
+            };
+            latest.push(delay);
+            if !chain.edges.iter().any(|edge| edge.from == to) {
+                whole = longest(whole, between(delay, site.host(), None));
+            }
+        }
+        whole
+    }
+
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.propagation + self.transmission + self.execution
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{Edge, Function, Host, Kind, Slo};
+    use crate::{Replication, Shape};
+
+    #[test]
+    fn the_parts_add_up_to_the_delay_of_plans() {
+        let function = |name: &str, core_cycles| Function {
+            name: name.into(),
+            runs_on: vec![Kind::Switch, Kind::Core],
+            core_cycles,
+            card_cycles: core_cycles,
+            replicates: true,
+        };
+        let edge = |from, to, share| Edge { from, to, share };
+        let chain = Chain {
+            name: "c".into(),
+            functions: ["a", "b", "c", "d"].map(|name| function(name, 2000.0)).to_vec(),
+            edges: vec![edge(0, 1, 0.5), edge(0, 2, 0.5), edge(1, 3, 1.0), edge(2, 3, 1.0)],
+            slo: Slo { min: 0.0, max: 1e9, delay: None, price: 1.0 },
+            wishes: Vec::new(),
+        };
+        let host = |name: &str| Host {
+            name: name.into(),
+            cores: 4,
+            hertz: 2e9,
+            link_rate: 1e10,
+            link_delay: 1e-6,
+            card: None,
+        };
+        let problem = Problem {
+            chains: vec![chain.clone()],
+            hosts: vec![host("x"), host("y")],
+            packet_bits: 12_000.0,
+            replication: Replication::Model,
+            headroom: 0.0,
+        };
+        for sites in [
+            [Site::Switch; 4],
+            [Site::Core(0); 4],
+            [Site::Core(0), Site::Core(0), Site::Switch, Site::Core(0)],
+            [Site::Core(0), Site::Core(1), Site::Switch, Site::Switch],
+            [Site::Switch, Site::Core(1), Site::Core(0), Site::Core(1)],
+        ] {
+            let shape = Shape::of(&problem, &chain, sites.to_vec());
+            let delay = Delay::of(&problem, &chain, &sites);
+            assert!(
+                (shape.delay - delay.total()).abs() < 1e-12,
+                "{sites:?}: {delay:?} {}",
+                shape.delay
+            );
+        }
+    }
+}
