@@ -29,6 +29,6 @@ pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
 pub use pipeline::Prepared;
 pub use router::{
-    Lifetime, Listener, Planner, ProgramUse, Reading, Rest, Router, Stage, StageContext, Taker,
-    Tap, Tapped, Transcript,
+    Elsewhere, Lifetime, Listener, Planner, ProgramUse, Reading, Rest, Router, Stage, StageContext,
+    Taker, Tap, Tapped, Transcript,
 };

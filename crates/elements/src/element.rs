@@ -118,6 +118,9 @@ pub trait Element {
         self.import("", &mut ElementState::declared(counted), 0);
     }
 
+    /// Adds to what a source took in or a sink gave out, for packets that a device in front took care of.
+    fn credit_traffic(&mut self, _packets: u64, _bytes: u64) {}
+
     /// Called once, after all elements of the chain are configured: references to others are
     /// resolved and devices opened here.
     ///

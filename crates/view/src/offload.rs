@@ -1,6 +1,8 @@
 //! What a device does of a chain, and what is left to cores: for people and programs.
 
 mod carried;
+mod followed;
+mod picture;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,6 +20,7 @@ use crate::synth::{Class, Cost, Report};
 use crate::table::Table;
 
 pub use carried::Counted;
+pub use followed::Places;
 
 /// What is told of a chain that was compiled for a device.
 pub struct Offloaded<'a> {

@@ -241,6 +241,8 @@ impl Sited {
 
 /// A chain on the cores behind a switch.
 pub(crate) struct Behind {
+    /// The switch.
+    pub(crate) rack: Rack,
     /// How it is divided between them.
     pub(crate) compiled: Compiled,
     /// Its wires, as the server's interface brings them.
@@ -249,7 +251,8 @@ pub(crate) struct Behind {
 
 /// Divides a chain between the switch of a topology and the cores of its server.
 pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Behind, Failure> {
-    let Rack { sited, .. } = Rack::load(path, loaded, limits)?;
+    let rack = Rack::load(path, loaded, limits)?;
+    let sited = &rack.sited;
     let compiled = sited.compile(loaded, None)?;
     if let Some(part) = compiled.parts.iter().find(|part| !part.proof.holds()) {
         return Err(format!(
@@ -279,7 +282,7 @@ pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Beh
         )
     };
     let wires = sited.site.ports.keys().enumerate().map(uplink).collect();
-    Ok(Behind { compiled, wires })
+    Ok(Behind { rack, compiled, wires })
 }
 
 /// Counts where packets of captures are taken care of, by part.

@@ -1,26 +1,34 @@
 //! `catena explain`: what a chain does to packets, step by step.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{stderr, stdout};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use codegen::openflow::{self, Class, Entry};
+use codegen::{Device, Target, ebpf};
 use compiler::Chain;
+use compiler::partition::Compiled;
 use dataplane::clock::VirtualClock;
 use dataplane::trace::{Fate, Hearing, Stage, Trace};
 use dataplane::{Rest, Router};
 use engine::Disk;
+use ir::program::StepId;
 use ir::{Model, NodeId, Port, Sources, has_errors, nearest};
 use net::pcap::Reader;
 use view::diagnostics;
 use view::explain::{Story, tell, to_json};
+use view::offload::Offloaded;
 use view::paint::Paint;
 use view::synth::{Cost, Report};
 
+use super::compile::{self, Rack};
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::loaded::{Loaded, load};
 use crate::terminal::{colours, print, print_error};
 use crate::variables;
 
@@ -51,6 +59,10 @@ pub(crate) struct Explain {
     /// Show elements only, not the program that replaces them
     #[arg(long)]
     no_synthesis: bool,
+    /// The rack that the chain runs in: also show the packets' path over switch and server: ports, tables and entries, tags,
+    /// and what cores do
+    #[arg(long, value_name = "FILE.yaml")]
+    topology: Option<String>,
     /// Seed of random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -375,6 +387,8 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
         trace.borrow_mut().set_programs(synthesis.programs.clone());
         synthesis
     });
+    let over = args.topology.as_deref().map(|path| Over::new(args, path)).transpose()?;
+    let mut paths = Vec::new();
     // What elements do at the start.
     settle(&mut router, &trace, &clock);
     let mut packets = Vec::new();
@@ -383,6 +397,15 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
         trace.borrow_mut().phase += 1;
         trace.borrow_mut().set_link_type(if bare { 101 } else { 1 });
         clock.advance(1_000_000);
+        if let Some(over) = &over {
+            let entry = match &entrance {
+                Entrance::Source(name) => chain
+                    .find(name)
+                    .and_then(|node| chain.graph.successors(Port { node, port: 0 }).next()),
+                Entrance::Input(port) => Some(*port),
+            };
+            paths.push(over.follow(entry, &frame, router.core())?);
+        }
         match entrance {
             Entrance::Source(name) => {
                 trace.borrow_mut().take_in(&name, frame);
@@ -418,10 +441,133 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
         report: report.as_ref(),
     };
     print(&match args.json {
-        true => format!("{:#}\n", to_json(&story)),
-        false => tell(&story, Paint(colours(&stdout()))),
+        true => {
+            let mut json = to_json(&story);
+            if over.is_some() {
+                json["rack"] = paths.into_iter().map(|(_, path)| path).collect();
+            }
+            format!("{json:#}\n")
+        }
+        false => {
+            let mut text = tell(&story, Paint(colours(&stdout())));
+            for ((path, _), (said, _)) in paths.iter().zip(&packets) {
+                text += &format!("\nover the rack  {said}\n\n{path}");
+            }
+            text
+        }
     });
     Ok(if router.errors() > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A chain that is divided between the switch of a rack and cores.
+struct Over {
+    loaded: Loaded,
+    rack: Rack,
+    compiled: Compiled,
+    /// By segment and step: what the artefact has for it.
+    places: BTreeMap<(usize, StepId), String>,
+}
+
+impl Over {
+    fn new(args: &Explain, path: &str) -> Result<Self, Failure> {
+        let loaded = load(&args.limits, &args.variables, &args.file)?;
+        let rack = Rack::load(path, &loaded, &args.limits)?;
+        let compiled = rack.sited.compile(&loaded, None)?;
+        let places = {
+            let origin = compile::origin(&loaded.chain, &loaded.sources);
+            places(rack.sited.target.name(), &compiled.device(&origin))
+        };
+        Ok(Self { loaded, rack, compiled, places })
+    }
+
+    /// The path of a frame that comes to an entry: for people, and for programs.
+    fn follow(
+        &self,
+        entry: Option<Port>,
+        frame: &[u8],
+        core: &mut elements::context::Core,
+    ) -> Result<(String, serde_json::Value), String> {
+        let Loaded { sources, chain, models, .. } = &self.loaded;
+        let target = &self.rack.switch;
+        let offloaded =
+            Offloaded { chain, sources, models, target, compiled: &self.compiled, shares: &[] };
+        let mut parts = self.compiled.parts.iter();
+        let Some(number) = parts.position(|part| Some(part.program.entry) == entry) else {
+            let why = format!("{target} does not see it: it comes in behind no wire\n");
+            return Ok((why, serde_json::Value::Null));
+        };
+        let part = &self.compiled.parts[number];
+        let wire = part.wires.join(", ");
+        let ports = part.wires.iter().filter_map(|wire| self.rack.sited.site.ports.get(wire));
+        let ports: Vec<String> = ports.map(|port| port.number.to_string()).collect();
+        let wire = format!("{wire} (port {})", ports.join(", "));
+        let packet = core.pool.packet(frame);
+        let followed = part.follow(&packet, &mut core.pool);
+        core.pool.recycle(packet);
+        let followed = followed.map_err(|fault| format!("{fault:?}"))?;
+        let places = |part: usize, step: StepId| self.places.get(&(part, step)).cloned();
+        let server = self.rack.sited.site.server.as_ref();
+        let server = server.map_or(String::new(), |at| format!("{}.{}", at.device, at.port));
+        let paint = Paint(colours(&stdout()));
+        let text = offloaded.followed((number, &wire), &followed, &places, (&server, paint));
+        Ok((text, offloaded.followed_json((number, &wire), &followed, &places)))
+    }
+}
+
+/// The first few entries, a line for each.
+fn few(all: &[&Entry], shown: impl Fn(&Entry) -> String) -> String {
+    let mut lines: Vec<String> =
+        all.iter().take(FEW).map(|entry| format!("  │     {}", shown(entry))).collect();
+    if all.len() > FEW {
+        lines.push(format!("  │     … {} more", all.len() - FEW));
+    }
+    lines.join("\n")
+}
+
+/// Entries that are shown where one of several takes a packet.
+const FEW: usize = 4;
+
+/// What an artefact has for steps: tables and entries that lead there, or instructions.
+fn places(target: &str, device: &Device<'_>) -> BTreeMap<(usize, StepId), String> {
+    let mut places: BTreeMap<(usize, StepId), String> = BTreeMap::new();
+    if let Some(Ok(entries)) = openflow::entries(target, device) {
+        let mut all: BTreeMap<(usize, StepId), Vec<&Entry>> = BTreeMap::new();
+        for entry in &entries {
+            if let Some(Class::Exit(segment, step) | Class::Inner(segment, step)) =
+                Class::of(entry.flow.cookie)
+            {
+                all.entry((segment.into(), StepId(step))).or_default().push(entry);
+            }
+        }
+        for (at, entries) in all {
+            // Cookies are numbered by who installs them.
+            let shown = |entry: &Entry| {
+                let text = entry.flow.to_string();
+                let bare = text.split_once(',').map_or("", |(_, rest)| rest);
+                format!("{bare}  # {}", entry.origin)
+            };
+            let said = match &entries[..] {
+                [entry] => shown(entry),
+                all => {
+                    let table = all[0].flow.table;
+                    format!("table={table}, one of {} entries:\n{}", all.len(), few(all, shown))
+                }
+            };
+            places.insert(at, said);
+        }
+    } else if target == ebpf::EBPF.name()
+        && let Ok(compiled) = ebpf::compile(device)
+    {
+        for (segment, blocks) in compiled.blocks.iter().enumerate() {
+            let ends = blocks.iter().skip(1).map(|block| block.first);
+            let ends = ends.chain([compiled.object.programs[segment].words.len()]);
+            for (block, end) in blocks.iter().zip(ends).filter(|(block, end)| block.first < *end) {
+                let said = format!("instructions {} to {}", block.first, end.saturating_sub(1));
+                places.entry((segment, block.step)).or_insert(said);
+            }
+        }
+    }
+    places
 }
 
 /// Makes the chain's elements, watched, with no device opened.

@@ -1,26 +1,33 @@
 //! `catena offload`: what the devices of a rack do of a chain, and installing that on them.
 
+mod ahead;
 mod openflow;
 mod xdp;
 
 use std::io::stdout;
-use std::path::Path;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use codegen::Target;
 use compiler::partition::Compiled;
 use compiler::prove::Verdict;
+use dataplane::guarded_path;
 use ir::topology::{Address, PortName};
 use serde_json::{Value, json};
 use view::offload::Offloaded;
 use view::paint::Paint;
+use view::svg::Theme;
+
+pub(crate) use ahead::{Ahead, Counting};
 
 use super::compile::{Rack, shares, topology};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::loaded::{Loaded, load};
 use crate::terminal::{colours, print};
+use crate::theme;
 
 /// Entries that are shown one by one, unless all are asked for.
 const SHOWN: usize = 12;
@@ -56,6 +63,12 @@ pub(crate) struct Offload {
     /// Number of classes, tags and entries shown; 0 for all
     #[arg(long, value_name = "N", default_value_t = SHOWN)]
     limit: usize,
+    /// Draw the split: what the device does, what frames carry, what is left to cores
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "Action")]
+    svg: Option<PathBuf>,
+    /// Colours of the picture; `auto` follows the viewer's preference
+    #[arg(long, default_value = "auto", value_parser = theme::parser(), requires = "svg")]
+    theme: Theme,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -89,11 +102,28 @@ fn chain(file: &str) -> String {
 }
 
 /// A chain that was compiled for the switch of a rack.
-struct Split<'a> {
-    args: &'a Offload,
+struct Installation<'a> {
+    /// The topology's file.
+    path: &'a str,
+    /// What it is known by.
+    name: String,
     loaded: &'a Loaded,
     rack: &'a Rack,
     compiled: &'a Compiled,
+}
+
+/// The same, and what is to be done with it.
+struct Split<'a> {
+    args: &'a Offload,
+    of: Installation<'a>,
+}
+
+impl<'a> Deref for Split<'a> {
+    type Target = Installation<'a>;
+
+    fn deref(&self) -> &Installation<'a> {
+        &self.of
+    }
 }
 
 /// Runs the command.
@@ -105,7 +135,9 @@ pub(crate) fn main(args: &Offload) -> Result<ExitCode, Failure> {
     let loaded = load(&args.limits, &args.variables, &args.file)?;
     let rack = Rack::load(&args.topology, &loaded, &args.limits)?;
     let compiled = rack.sited.compile(&loaded, None)?;
-    let split = Split { args, loaded: &loaded, rack: &rack, compiled: &compiled };
+    let (path, name) = (&args.topology, chain(&args.file));
+    let of = Installation { path, name, loaded: &loaded, rack: &rack, compiled: &compiled };
+    let split = Split { args, of };
     let Action { install, diff, status, .. } = &args.action;
     if !(*install || *diff || *status) {
         return split.show();
@@ -182,6 +214,10 @@ impl Split<'_> {
     fn show(&self) -> Result<ExitCode, Failure> {
         let shares = shares(&self.args.traffic, self.compiled)?;
         let offloaded = self.offloaded(&shares);
+        if let Some(path) = &self.args.svg {
+            let drawn = offloaded.svg(&self.server(), self.args.theme);
+            guarded_path::write(path, drawn).map_err(|why| format!("{}: {why}", path.display()))?;
+        }
         match self.args.json {
             true => {
                 let mut json = offloaded.to_json();

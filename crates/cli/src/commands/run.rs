@@ -38,6 +38,7 @@ use view::table::grouped;
 
 use super::check;
 use super::compile::{self, Behind};
+use super::offload::{Ahead, Counting};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::loaded::load;
@@ -225,16 +226,29 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     Ok(bindings)
 }
 
-/// Binds a chain's devices to the link to a switch. Gives what becomes of its programs then.
-fn go_behind(run: &Run, topology: &str, bindings: &mut Bindings) -> Result<Cut, Failure> {
+/// Binds a chain's devices to the link to a switch. Gives what becomes of its programs then, and the switch if it is
+/// reached.
+fn go_behind(
+    run: &Run,
+    topology: &str,
+    bindings: &mut Bindings,
+) -> Result<(Cut, Option<Ahead>), Failure> {
     let loaded = load(&run.limits, &run.variables, &run.file)?;
-    let Behind { compiled, wires } = compile::behind(topology, &loaded, &run.limits)?;
+    let Behind { rack, compiled, wires } = compile::behind(topology, &loaded, &run.limits)?;
+    let cut = Arc::new(partition::on_cores(&compiled));
+    let ahead = Ahead::find(
+        (&run.file, topology),
+        &loaded,
+        &rack,
+        &Arc::new(compiled),
+        (run.log, run.quiet),
+    )?;
     for (name, uplink) in wires {
         bindings.inputs.insert(name.clone(), Binding::Uplink(uplink.clone()));
         bindings.outputs.insert(name, Binding::Uplink(uplink));
     }
     choose_io(bindings, &run.io)?;
-    Ok(Arc::new(partition::on_cores(&compiled)))
+    Ok((cut, ahead))
 }
 
 /// `--io [INTERFACE=]MODE`: how frames of interfaces are carried.
@@ -576,7 +590,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
     let topology = run.topology.as_deref();
-    let cut = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
+    let behind = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
+    let (cut, ahead) = behind.map_or((None, None), |(cut, ahead)| (Some(cut), ahead));
     let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
     if !dispatch.is_elastic() {
         cpus.truncate(workers);
@@ -665,6 +680,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         metrics.serve(Arc::clone(&controlled)).map_err(|e| format!("--metrics: {e}"))?;
         say(run, &format!("metrics: http://{address}/metrics"));
     }
+    let count = |ahead: Ahead| ahead.count(Arc::clone(&controlled), run.log);
+    let counting = ahead.map(count).transpose().map_err(|why| format!("offload: {why}"))?;
     let instance = &controlled.instance;
     let reporter = Arc::new(Reporter {
         log: run.log,
@@ -685,6 +702,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     reporter.manager.tell("STOPPING=1");
     controlled.finish_answers();
     let elapsed = instance.age();
+    counting.into_iter().for_each(Counting::end);
     drop((server, control));
     let (out, ended) = finish(run, instance, elapsed, (is_stopped, is_endless));
     instance.close();

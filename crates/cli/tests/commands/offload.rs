@@ -93,6 +93,49 @@ fn the_split_needs_no_switch() {
     );
 }
 
+/// `explain` follows a packet over switch and server, and the split is drawn.
+#[test]
+fn the_split_is_followed_and_drawn() {
+    let folder = Folder::new();
+    folder.file("fw.click", CHAIN).file("rack.yaml", rack(""));
+    let explain = |packet: &str, option: &[&str]| {
+        let words = ["explain", "fw.click", "--topology", "rack.yaml", "--packet", packet];
+        folder.run(words.iter().chain(option))
+    };
+    let done = explain("udp 10.0.0.1:5000 > 20.0.0.1:53", &[]);
+    for text in [
+        "tor  comes in from lan (port 1)",
+        "● f (fw.click:2)",
+        "ip_dst=20.0.0.0/255.0.0.0,actions=",
+        "leaves by dmz (port 3): no core sees it",
+    ] {
+        assert!(done.well().contains(text), "{text}: {}", done.out);
+    }
+    // What is left to cores has a tag, and is decided there.
+    folder.file("rack.yaml", rack("").replace(", trust: [lengths, ip-checksum, ip-options]", ""));
+    let left = explain("udp 10.0.0.1:5000 > 20.0.0.1:53", &[]);
+    for text in [
+        "→ to cores with VLAN ID ",
+        "s1.eth0  a core goes on by VLAN ID ",
+        "● CheckIPHeader@4 (fw.click:1)",
+        "leaves by dmz (port 3)",
+    ] {
+        assert!(left.well().contains(text), "{text}: {}", left.out);
+    }
+    let json = explain("udp 10.0.0.1:5000 > 20.0.0.1:53", &["--json"]);
+    let json: Value = serde_json::from_str(json.well()).expect("JSON");
+    assert!(json["rack"][0]["vlan_id"].as_u64().is_some_and(|tag| tag > 0), "{}", json["rack"]);
+    folder.run(with(&["--svg", "split.svg", "--theme", "light"])).well();
+    let drawn = folder.read("split.svg");
+    for text in
+        ["<svg ", ">tor</text>", ">s1.eth0</text>", ">lan</text>", "VLAN ID 1", "lengths are not"]
+    {
+        assert!(drawn.contains(text), "{text}: {drawn}");
+    }
+    let both = folder.run(with(&["--svg", "split.svg", "--status"]));
+    assert!(both.err.contains("cannot be used with"), "{}", both.err);
+}
+
 #[test]
 fn a_chain_is_installed_changed_and_removed() {
     let mut switch = Switch::start(4);

@@ -1,9 +1,10 @@
 //! A chain whose stateless part the kernel's XDP does at the interfaces of one host, and a server behind it.
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use lab::live::{Lab, Process, possible};
+use lab::live::{Lab, Process, possible, until};
 use serde_json::Value;
 
 use crate::CATENA;
@@ -99,6 +100,25 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
         server
     }
 
+    /// What the server counts of an element.
+    fn element(&self, name: &str) -> Value {
+        let said = CATENA.ctl(&self.socket, &["--json", "counters"]);
+        let counters: Value = serde_json::from_str(&said).unwrap();
+        let mut all = counters["all"]["elements"].as_array().unwrap().iter();
+        all.find(|element| element["name"] == name).unwrap().clone()
+    }
+
+    fn count(&self, name: &str, way: &str) -> u64 {
+        self.element(name)[way]["packets"].as_u64().unwrap()
+    }
+
+    /// Frames that an interface in the middle received and sent.
+    fn frames(&self, interface: &str) -> [u64; 2] {
+        let shown = self.lab.ip("middle", &["-j", "-s", "link", "show", interface]);
+        let links: Value = serde_json::from_str(&shown).unwrap();
+        ["rx", "tx"].map(|way| links[0]["stats64"][way]["packets"].as_u64().unwrap())
+    }
+
     /// The program that is attached to an interface: its number.
     fn attached(&self, interface: &str) -> Option<u64> {
         let shown = self.lab.ip("middle", &["-j", "-d", "link", "show", interface]);
@@ -137,7 +157,29 @@ fn interfaces_do_their_part_of_a_chain() {
         all.filter(|class| class["where"] == place).filter_map(|c| c["packets"].as_u64()).sum()
     };
     assert!(well && counted("done there") > 100, "{status}");
-    drop(server);
+    // Elements count what the interfaces did, too: every frame came in somewhere, and what is denied is dropped.
+    let denied = 5_u64;
+    lab.at("left", move || {
+        let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+        (0..denied).for_each(|_| assert_eq!(socket.send_to(b"x", "10.2.0.2:9").unwrap(), 1));
+    })
+    .join()
+    .unwrap();
+    let [came, left] = ["eth0", "eth1"].map(|interface| nic.frames(interface));
+    until("the run counts what interfaces did", || {
+        let count = |name: &str, way: &str| nic.count(name, way);
+        let came_in = [("FromDevice@5", came[0]), ("FromDevice@6", left[0])];
+        came_in.iter().all(|(name, frames)| count(name, "in") == *frames)
+            && count("ToDevice@8", "out") > 100
+            && nic.element("filter")["dropped"].as_object().unwrap().values().any(|n| *n == denied)
+    });
+    let (_, status) = nic.told(&["--status", "--json"]);
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let dropped = status["counted"].as_array().unwrap().iter();
+    let dropped =
+        dropped.filter(|class| class["ends"].as_str().unwrap().contains("dropped by filter"));
+    assert_eq!(dropped.filter_map(|class| class["packets"].as_u64()).sum::<u64>(), denied);
+    server.stop();
     let (_, removed) = nic.told(&["--remove"]);
     assert!(removed.contains("programs removed from eth0, eth1, up0"), "{removed}");
     assert_eq!(nic.attached("eth0"), None);
@@ -166,7 +208,14 @@ fn programs_are_exchanged_between_two_frames() {
         talk.go_on(200);
     }
     talk.end();
+    // A run that starts has to be the one that the interfaces work for.
     drop(server);
+    nic.change("dst port 14", "dst port 15");
+    let mut command = nic.lab.command("server", CATENA.0);
+    command.arg("run").arg(&nic.chain).arg("--topology").arg(&nic.topology);
+    let refused = Process::start(command.stdin(Stdio::null()).stderr(Stdio::piped())).end().2;
+    assert!(refused.contains("holds another version of this chain"), "{refused}");
+    assert!(refused.contains("eth0 has the chain's program, of another version"), "{refused}");
 }
 
 /// Only what is the chain's is touched, and all of it or nothing.

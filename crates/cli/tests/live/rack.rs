@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use lab::live::{Lab, MACS, Process, possible};
+use lab::live::{Lab, MACS, Process, possible, until};
 use lab::ovs::Bridge;
 use serde_json::Value;
 
@@ -99,6 +99,36 @@ wires:
         all.filter_map(|element| element["in"]["packets"].as_u64()).sum()
     }
 
+    /// Has the topology say where the switch listens. What `ovs-ofctl` loaded there, as nobody's, goes.
+    fn say_where(&self) {
+        self.bridge.load("");
+        let topology = std::fs::read_to_string(&self.topology).unwrap();
+        let control = format!("target: ovs\n    control: unix:{}", self.bridge.socket().display());
+        std::fs::write(&self.topology, topology.replace("target: ovs", &control)).unwrap();
+    }
+
+    /// Gives the switch what it lacks.
+    fn install(&self) {
+        let mut command = Command::new(CATENA.0);
+        command.arg("offload").arg(&self.chain).arg("--topology").arg(&self.topology);
+        lab::live::network::run(command.arg("--install"));
+    }
+
+    /// Another chain of the same name.
+    fn change(&self, from: &str, to: &str) {
+        let chain = std::fs::read_to_string(&self.chain).unwrap();
+        assert!(chain.contains(from), "{from}");
+        std::fs::write(&self.chain, chain.replace(from, to)).unwrap();
+    }
+
+    /// Packets that came from a device of the chain, as the server counts them.
+    fn came(&self, name: &str) -> u64 {
+        let said = CATENA.ctl(&self.socket, &["--json", "counters"]);
+        let counters: Value = serde_json::from_str(&said).unwrap();
+        let mut all = counters["all"]["elements"].as_array().unwrap().iter();
+        all.find(|element| element["name"] == name).unwrap()["in"]["packets"].as_u64().unwrap()
+    }
+
     /// What a ping that gets an error as its answer prints.
     fn error(&self, arguments: &[&str]) -> String {
         let all = [&["-n", "-c", "1", "-W", "5"], arguments].concat();
@@ -189,6 +219,41 @@ fn a_switch_that_trusts_hosts_forwards_by_itself() {
     assert_eq!((rack.received(), rack.bridge.packets(SERVER)), (6, [6, 6]));
 }
 
+/// A run refuses a switch that has another version of its chain, and counts what its own did.
+#[test]
+fn a_run_knows_what_its_switch_holds_and_counts() {
+    if !possible() {
+        return;
+    }
+    let mut rack = Rack::new(&without_arp(), TRUST, UPLINK);
+    rack.say_where();
+    lead(&rack.lab);
+    let told = rack.serve(&[]).told();
+    assert!(told.contains("holds nothing of this chain"), "{told}");
+    rack.server.take();
+    rack.install();
+    let told = rack.serve(&[]).told();
+    assert!(told.contains("holds this chain: "), "{told}");
+    rack.lab.exchange("10.2.0.2", 100_000);
+    let [came, _] = rack.bridge.packets(LEFT);
+    until("the run counts what the switch did", || rack.came("FromDevice@5") == came);
+    // It was restarted and given its entries again: it counts from nothing.
+    rack.bridge.kill();
+    rack.bridge.start_again();
+    rack.install();
+    rack.lab.ping("left", &["10.2.0.2"]);
+    until("the run counts again", || rack.came("FromDevice@5") >= came + 3);
+    rack.server.take();
+    // Another rule, and another version.
+    rack.change("dst port 9", "dst port 10");
+    let mut command = rack.lab.command("server", CATENA.0);
+    command.arg("run").arg(&rack.chain).arg("--topology").arg(&rack.topology);
+    let refused = Process::start(command.stdin(Stdio::null()).stderr(Stdio::piped())).end().2;
+    for text in ["holds another version of this chain", "udp_dst=0x9", "catena offload "] {
+        assert!(refused.contains(text), "{text}: {refused}");
+    }
+}
+
 /// Connections go on when the switch or the server was gone: all that they need is in the chain.
 #[test]
 fn a_chain_without_state_goes_on_after_crashes() {
@@ -239,4 +304,42 @@ fn hundreds_of_connections_are_translated_behind_a_switch() {
         rack.serve(&["--io", mode]);
         rack.lab.exchange("10.2.0.2", 100_000);
     }
+}
+
+/// Connections go on while rules change on the switch and its server, again and again, and both crash in between. A
+/// hundred times if `SOAK` is set, as `cargo xtask soak` does.
+#[test]
+fn soak_rules_change_under_connections() {
+    if !possible() {
+        return;
+    }
+    let changes = if std::env::var_os("SOAK").is_some() { 100 } else { 2 };
+    let mut rack = Rack::new(ROUTER, "", UPLINK);
+    rack.say_where();
+    rack.install();
+    rack.serve(&[]);
+    let talk = Talk::begin(&rack.lab, "10.2.0.2", 20);
+    talk.go_on(100);
+    for port in 10..10 + changes {
+        rack.change(&format!("dst port {},", port - 1), &format!("dst port {port},"));
+        // First the server, which decides anew then, and understands old tags and new ones.
+        CATENA.ctl(&rack.socket, &["swap", rack.chain.to_str().unwrap()]);
+        talk.go_on(20);
+        rack.install();
+        talk.go_on(20);
+        match port % 10 {
+            0 => {
+                rack.bridge.kill();
+                rack.bridge.start_again();
+                rack.install();
+            }
+            1 => {
+                rack.server.take().expect("it runs").kill();
+                rack.serve(&[]);
+            }
+            _ => {}
+        }
+        talk.go_on(20);
+    }
+    talk.end();
 }

@@ -195,10 +195,24 @@ impl Share {
     }
 }
 
+/// The path of a packet over a device and cores. Steps stand with the elements that they are about.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// What the device decided: steps of its segment.
+    pub device: Vec<(StepId, NodeId)>,
+    /// The number that the packet was handed off with, if it was.
+    pub tag: Option<Continuation>,
+    /// What cores asked and decided then.
+    pub cores: Vec<NodeId>,
+    /// The exit of the chain's program that it came to.
+    pub exit: Option<StepId>,
+}
+
 /// Packets meet neither clocks nor flows on a device.
 #[derive(Default)]
 struct Wire {
     last: Option<StepId>,
+    all: Vec<StepId>,
 }
 
 impl Environment for Wire {
@@ -210,10 +224,43 @@ impl Environment for Wire {
 
     fn reached(&mut self, step: StepId) {
         self.last = Some(step);
+        self.all.push(step);
     }
 }
 
+/// Parts that a packet is handed to, one after the other, at most.
+const MOST_PARTS: usize = 64;
+
 impl Divided {
+    /// Follows a packet over the device and cores.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the program is wrong.
+    pub fn follow(&self, packet: &Packet, pool: &mut Pool) -> Result<Followed, Fault> {
+        let mut run = |program: &Program| {
+            let (mut packet, mut wire) = (pool.copy(packet), Wire::default());
+            let end = interpret(program, &mut packet, &mut Store::default(), &mut wire);
+            let end = end.map(|exit| exit.end);
+            pool.recycle(packet);
+            let steps = wire.all.into_iter().map(|step| (step, element(program, step)));
+            end.map(|end| (end, steps.collect::<Vec<_>>()))
+        };
+        let exit = run(&self.program)?.1.last().map(|last| last.0);
+        let (mut end, device) = run(&self.offload.segment.program)?;
+        let (mut tag, mut cores) = (None, Vec::new());
+        for _ in 0..MOST_PARTS {
+            let End::Handoff { to } = end else { break };
+            tag.get_or_insert(to);
+            let mut parts = self.offload.continuations.iter();
+            let Some(part) = parts.find(|part| part.continuation == Some(to)) else { break };
+            let (next, steps) = run(part)?;
+            end = next;
+            cores.extend(steps.into_iter().map(|(_, element)| element));
+        }
+        cores.dedup();
+        Ok(Followed { device, tag, cores, exit })
+    }
+
     /// Counts where a packet is taken care of.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 use ir::field::{ip, ip6, meta};
 use ir::layout::Layout;
 use ir::model::{BinaryOp, Reason};
-use ir::program::{Effect, End, Exit, Step, StepId, Term, TermId};
+use ir::program::{Effect, End, Exit, Step, StepId, Term, TermId, Writes};
 use ir::{NodeId, Port, Program};
 
 use super::Offload;
@@ -38,8 +38,8 @@ pub struct Credit {
     pub dropped: Option<(NodeId, Reason, Option<u64>)>,
     /// The inputs that they passed, in order.
     pub visited: Vec<Port>,
-    /// Where they left, if not by a drop.
-    pub left: Option<Port>,
+    /// Where they left, if not by a drop, and their bytes there.
+    pub left: Option<(Port, Option<u64>)>,
 }
 
 impl Offload {
@@ -84,19 +84,27 @@ impl Offload {
         }
         let (dropped, left) = match exit.end {
             End::Handoff { .. } => return None,
-            End::Push { to, .. } => (None, Some(to)),
+            End::Push { to, .. } => {
+                let bytes = gone(segment, layout, &exit.writes, counted);
+                (None, Some((to, bytes)))
+            }
             End::Drop { element, reason } => {
                 // The segment has nothing of what is written before a drop, which says how long packets are there.
                 let writes = self.origin(step).and_then(|at| exit_of(program, at))?.writes;
-                let bytes = match writes.length {
-                    Some(length) => total(program, layout, length, counted),
-                    None => counted.bytes.checked_add_signed(shifted(-writes.start, counted)),
-                };
+                let bytes = gone(program, layout, &writes, counted);
                 (Some((element, reason, bytes)), None)
             }
         };
         let packets = counted.packets;
         Some(Credit { packets, counters, noted, dropped, visited: exit.visited, left })
+    }
+}
+
+/// The bytes of packets once they are written to.
+fn gone(program: &Program, layout: &Layout, writes: &Writes, counted: &Counted) -> Option<u64> {
+    match writes.length {
+        Some(length) => total(program, layout, length, counted),
+        None => counted.bytes.checked_add_signed(shifted(-writes.start, counted)),
     }
 }
 

@@ -25,8 +25,8 @@ use ir::{Base, Field, Program};
 use net::CARRIED;
 
 pub use compile::{
-    Compiled, Divided, Division, NotCompiled, Origin, Part, Share, Site, SitePort, Trust, compile,
-    divide,
+    Compiled, Divided, Division, Followed, NotCompiled, Origin, Part, Share, Site, SitePort, Trust,
+    compile, divide,
 };
 pub use cores::{TAG, on_cores};
 pub use counts::{Counted, Credit};

@@ -95,6 +95,12 @@ impl Device {
         self.ports.iter().map(|(number, at)| (*number, about(at))).collect()
     }
 
+    /// The kernel's numbers of the programs that are attached, by port.
+    pub fn programs(&self) -> BTreeMap<u32, u32> {
+        let all = self.ports.iter();
+        all.filter_map(|(number, at)| Some((*number, at.found.as_ref()?.0.id()))).collect()
+    }
+
     /// Where programs run that are attached.
     pub fn mode(&self) -> XdpMode {
         if self.site.generic { XdpMode::Generic } else { XdpMode::Driver }

@@ -33,7 +33,7 @@ pub trait Stage {
 
 /// Something that an element has to count.
 #[derive(Clone, Copy)]
-enum Credit {
+pub(super) enum Credit {
     Count { state: &'static str, packets: u64, bytes: u64 },
     Dropped { reason: Reason, packets: u64, bytes: u64 },
     Noted { reason: Reason, packets: u64 },
@@ -525,7 +525,7 @@ impl Nodes {
         }
     }
 
-    fn credit(&mut self, node: NodeId, credit: Credit) {
+    pub(super) fn credit(&mut self, node: NodeId, credit: Credit) {
         let Some(cell) = &mut self.nodes[node].cell else {
             self.stages.owed.push((node, credit));
             self.stages.unsettled = true;

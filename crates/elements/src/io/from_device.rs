@@ -319,6 +319,11 @@ impl Element for FromDevice {
         Some(Traffic { source: true, packets: self.count, bytes: self.bytes })
     }
 
+    fn credit_traffic(&mut self, packets: u64, bytes: u64) {
+        self.count = self.count.wrapping_add(packets);
+        self.bytes = self.bytes.wrapping_add(bytes);
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
@@ -551,6 +556,11 @@ impl Element for ToDevice {
 
     fn traffic(&self) -> Option<Traffic> {
         Some(Traffic { source: false, packets: self.count, bytes: self.bytes })
+    }
+
+    fn credit_traffic(&mut self, packets: u64, bytes: u64) {
+        self.count = self.count.wrapping_add(packets);
+        self.bytes = self.bytes.wrapping_add(bytes);
     }
 
     fn handlers(&self) -> &'static [Handler] {

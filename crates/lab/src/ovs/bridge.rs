@@ -1,5 +1,6 @@
 //! A bridge between interfaces of a host, by Open vSwitch's userspace datapath.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::Daemons;
@@ -29,6 +30,11 @@ impl Bridge {
     #[track_caller]
     pub fn load(&self, text: &str) {
         self.daemons.load(text);
+    }
+
+    /// Where it listens for who installs entries.
+    pub fn socket(&self) -> PathBuf {
+        self.daemons.folder.join("br0.mgmt")
     }
 
     /// Frames that a port received and sent.

@@ -146,10 +146,10 @@ impl Offloaded<'_> {
 }
 
 /// The classes of a part, as `catena synth` numbers and calls them.
-struct Classes(BTreeMap<StepId, (usize, String)>);
+pub(super) struct Classes(BTreeMap<StepId, (usize, String)>);
 
 impl Classes {
-    fn of(all: &Offloaded<'_>, part: &Divided) -> Self {
+    pub(super) fn of(all: &Offloaded<'_>, part: &Divided) -> Self {
         let synthesis = Synthesis { programs: vec![part.program.clone()], ..Synthesis::default() };
         let Offloaded { chain, sources, models, .. } = *all;
         let report = Report::of(chain, sources, "", models, &synthesis, Cost::default());
@@ -157,12 +157,12 @@ impl Classes {
         Self(classes.map(|class| (class.step, (class.number, all.said(&report, class)))).collect())
     }
 
-    fn class(&self, at: StepId) -> Option<(usize, String)> {
+    pub(super) fn class(&self, at: StepId) -> Option<(usize, String)> {
         self.0.get(&at).cloned()
     }
 
     /// What a core does that a packet is handed to.
-    fn said(&self, all: &Offloaded<'_>, handoff: &Handoff) -> String {
+    pub(super) fn said(&self, all: &Offloaded<'_>, handoff: &Handoff) -> String {
         let why = handoff.why.first().map(|stay| all.reason(stay)).unwrap_or_default();
         match handoff.exit.and_then(|at| self.class(at)) {
             Some((number, said)) => format!("class {number}, {said}; {why}"),

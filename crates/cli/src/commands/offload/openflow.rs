@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use view::offload::Counted;
 
 use super::super::compile::{Rack, origin};
-use super::{Offload, Split, address, chain, status};
+use super::ahead::{Holds, Totals};
+use super::{Installation, Offload, Split, address, chain, status};
 use crate::failure::Failure;
 use crate::loaded::Loaded;
 use crate::terminal::{print, print_error};
@@ -37,7 +38,66 @@ fn entries(count: usize) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-impl Split<'_> {
+/// A switch in front of a run: what it shall have, and what it counts.
+pub(super) struct Ahead {
+    address: Address,
+    mark: Mark,
+    entries: Vec<Entry>,
+    switch: Option<Switch>,
+}
+
+impl Ahead {
+    fn plan(&mut self) -> Result<Plan, Refused> {
+        let mut switch = match self.switch.take() {
+            Some(switch) => switch,
+            None => Switch::connect(&self.address, PATIENCE)?,
+        };
+        let there = switch.entries_of(self.mark)?;
+        self.switch = Some(switch);
+        Ok(Plan::new(there, self.entries.clone(), self.mark))
+    }
+
+    /// Whether it holds what it shall have.
+    pub(super) fn holds(&mut self) -> Holds {
+        match self.plan() {
+            Err(why) => Holds::Unknown(why.to_string()),
+            Ok(plan) if plan.is_empty() => Holds::All(entries(plan.stay.len())),
+            Ok(plan) if plan.is_all_new() => Holds::Nothing,
+            Ok(plan) => {
+                let changed = plan.change.iter().filter(|change| change.is_of_packets()).count();
+                let renumbered = plan.change.len() - changed;
+                let mut differs = vec![
+                    format!("it lacks {}", entries(plan.add.len())),
+                    format!("has {} too many", plan.remove.len()),
+                    format!("{changed} do something else"),
+                ];
+                if renumbered > 0 {
+                    differs.push(format!("{renumbered} count for another class"));
+                }
+                let first =
+                    plan.remove.iter().chain(plan.change.iter().map(|c| &c.from.flow)).next();
+                let first = first.map_or(String::new(), |flow| format!("\n  it has: {flow}"));
+                Holds::Other(format!("{}{first}", differs.join(", ")))
+            }
+        }
+    }
+
+    /// What it counted of packets that met entries as they shall be.
+    pub(super) fn counted(&mut self) -> Result<Totals, String> {
+        let plan = self.plan().map_err(|why| why.to_string())?;
+        let mut totals = Totals::new();
+        for stats in &plan.stay {
+            if let Some(Class::Exit(segment, step)) = Class::of(stats.flow.cookie) {
+                let sum = totals.entry((segment.into(), StepId(step))).or_default();
+                sum.packets = sum.packets.saturating_add(stats.packets);
+                sum.bytes = sum.bytes.saturating_add(stats.bytes);
+            }
+        }
+        Ok(totals)
+    }
+}
+
+impl Installation<'_> {
     /// The entries that the switch shall have: those that were proven.
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let Loaded { sources, chain, .. } = self.loaded;
@@ -64,7 +124,7 @@ impl Split<'_> {
     /// The switch, which has to be what the topology says.
     fn reach(&self, entries: &[Entry]) -> Result<Reached<'_>, Failure> {
         let Rack { topology, switch, sited } = self.rack;
-        let path = &self.args.topology;
+        let path = self.path;
         let address = address(path, self.rack)?;
         let reached = Switch::connect(address, PATIENCE)
             .map_err(|why| format!("{path}: '{switch}' at {address}: {why}"))?;
@@ -99,13 +159,21 @@ impl Split<'_> {
     /// What has to change.
     fn plan(&self, reached: &mut Reached<'_>, entries: Vec<Entry>) -> Result<Plan, Failure> {
         let there = reached.switch.entries().map_err(|why| self.failed(reached, &why))?;
-        Ok(Plan::new(there, entries, Mark::of(&chain(&self.args.file))))
+        Ok(Plan::new(there, entries, Mark::of(&self.name)))
     }
 
     fn failed(&self, reached: &Reached<'_>, why: &Refused) -> Failure {
         format!("'{}' at {}: {why}", reached.name, reached.address).into()
     }
 
+    /// What is asked of the switch while the chain runs.
+    pub(super) fn ahead(&self, address: &Address) -> Result<Ahead, Failure> {
+        let entries = self.entries()?;
+        Ok(Ahead { address: address.clone(), mark: Mark::of(&self.name), entries, switch: None })
+    }
+}
+
+impl Split<'_> {
     /// Names entries of others that meet the chain's.
     fn warn(&self, plan: &Plan) {
         for foreign in self.some(&plan.foreign) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use codegen::ebpf;
+use compiler::partition::{self, Divided};
 use control::xdp::{Artefact, Device, Failure as Refused, Plan, Port, State};
 use dataplane::io::XdpMode;
 use ir::program::StepId;
@@ -13,7 +14,8 @@ use view::offload::Counted;
 use view::table::grouped;
 
 use super::super::compile::{Rack, origin};
-use super::{Offload, Split, chain, status};
+use super::ahead::{Holds, Totals};
+use super::{Installation, Offload, Split, chain, status};
 use crate::failure::Failure;
 use crate::loaded::Loaded;
 use crate::signals::interrupt_flag;
@@ -45,11 +47,127 @@ struct Compared {
     device: Device,
 }
 
+/// Interfaces in front of a run: what they shall have, and what they count.
+pub(super) struct Ahead {
+    chain: String,
+    site: Xdp,
+    ports: BTreeMap<u32, String>,
+    artefact: Artefact,
+    steps: Vec<BTreeSet<u32>>,
+    /// As they were when they were looked at last.
+    device: Option<Device>,
+    was_known: bool,
+}
+
+impl Ahead {
+    fn plan(&mut self) -> Result<Plan, Refused> {
+        let device = Device::open(&self.site, &self.ports)?;
+        let plan = device.plan(&self.chain, &self.artefact)?;
+        self.device = Some(device);
+        Ok(plan)
+    }
+
+    /// Whether they hold what they shall have.
+    pub(super) fn holds(&mut self) -> Holds {
+        match self.plan() {
+            Err(why) => Holds::Unknown(why.to_string()),
+            Ok(plan) if plan.is_empty() => {
+                let count = plan.ports.iter().filter(|port| port.program.is_some()).count();
+                Holds::All(format!("{count} programs"))
+            }
+            Ok(plan) if plan.is_all_new() => Holds::Nothing,
+            Ok(plan) => {
+                let wrong = plan.ports.iter().filter(|port| !port.is_well());
+                let wrong: Vec<String> = wrong
+                    .map(|port| format!("{} has {}", port.interface, state(&port.state)))
+                    .collect();
+                Holds::Other(wrong.join(", "))
+            }
+        }
+    }
+
+    /// What programs counted that are as they shall be, and whether others took their place: then these count from
+    /// nothing.
+    pub(super) fn counted(&mut self) -> Result<(Totals, bool), String> {
+        let mut totals = Totals::new();
+        if self.device.is_none() {
+            if let Holds::Other(why) | Holds::Unknown(why) = self.holds() {
+                self.device = None;
+                return Err(why);
+            }
+            if self.was_known {
+                return Ok((totals, true));
+            }
+        }
+        self.was_known = true;
+        let Some(device) = &self.device else { return Ok((totals, true)) };
+        // Programs that were replaced are still there for those who hold them.
+        let counted = device.counted(&self.chain, &self.steps).map_err(|why| why.to_string())?;
+        for ((part, step), sums) in counted {
+            let mut sums = sums.into_iter();
+            let (packets, bytes) = (sums.next().unwrap_or(0), sums.next().unwrap_or(0));
+            let counted = partition::Counted { packets, bytes, sums: sums.collect() };
+            totals.insert((part, StepId(step)), counted);
+        }
+        let now = Device::open(&self.site, &self.ports).map_err(|why| why.to_string())?;
+        let are_new = now.programs() != device.programs();
+        if are_new {
+            // Whether they are as they shall be is seen the next time.
+            self.device = None;
+        }
+        Ok((totals, are_new))
+    }
+}
+
+impl Installation<'_> {
+    /// What is asked of the interfaces while the chain runs.
+    pub(super) fn ahead_in_kernel(&self, site: &Xdp) -> Result<Ahead, Failure> {
+        let (_, artefact) = self.artefact()?;
+        let Rack { topology, switch, .. } = self.rack;
+        Ok(Ahead {
+            chain: self.name.clone(),
+            site: site.clone(),
+            ports: interfaces(&topology.switches[switch]),
+            artefact,
+            steps: self.steps(),
+            device: None,
+            was_known: false,
+        })
+    }
+
+    /// The programs that the interfaces shall have: those that were proven.
+    fn artefact(&self) -> Result<(ebpf::Compiled, Artefact), Failure> {
+        let Loaded { sources, chain, .. } = self.loaded;
+        let origin = origin(chain, sources);
+        let device = self.compiled.device(&origin);
+        let compiled = ebpf::compile(&device).map_err(|(_, _, lack)| format!("ebpf: {lack}"))?;
+        if ebpf::object(&self.compiled.files).ok().as_ref() != Some(&compiled.object) {
+            return Err(
+                "what would be installed is not what was proven; this is a fault of Catena's"
+                    .to_string()
+                    .into(),
+            );
+        }
+        let ingress: Vec<Vec<u32>> =
+            device.segments.iter().map(|segment| segment.ingress.clone()).collect();
+        let egress = device.egress.values().copied();
+        let artefact = Artefact::new(compiled.object.clone(), &ingress, egress, device.cores);
+        Ok((compiled, artefact))
+    }
+
+    /// By part: the exits that are counted.
+    fn steps(&self) -> Vec<BTreeSet<u32>> {
+        let exits =
+            |part: &Divided| part.offload.segment.program.exits().map(|(step, _)| step.0).collect();
+        self.compiled.parts.iter().map(exits).collect()
+    }
+}
+
 impl Split<'_> {
     /// `--install`, `--diff` or `--status`.
     pub(super) fn xdp(&self, site: &Xdp) -> Result<ExitCode, Failure> {
         let mut all = self.compare(site)?;
-        let chain = chain(&self.args.file);
+        let chain = self.name.clone();
         if self.args.action.install {
             // Whoever interrupts it now gets the new state.
             let _flag = interrupt_flag();
@@ -97,29 +215,10 @@ impl Split<'_> {
         Ok(status(plan.is_empty()))
     }
 
-    /// The programs that the interfaces shall have: those that were proven.
     fn compare(&self, site: &Xdp) -> Result<Compared, Failure> {
         let Rack { topology, switch, .. } = self.rack;
-        let (path, of) = (&self.args.topology, &topology.switches[switch]);
-        let Loaded { sources, chain, .. } = self.loaded;
-        let origin = origin(chain, sources);
-        let device = self.compiled.device(&origin);
-        let compiled = ebpf::compile(&device).map_err(|(_, _, lack)| format!("ebpf: {lack}"))?;
-        if ebpf::object(&self.compiled.files).ok().as_ref() != Some(&compiled.object) {
-            return Err(
-                "what would be installed is not what was proven; this is a fault of Catena's"
-                    .to_string()
-                    .into(),
-            );
-        }
-        let ingress: Vec<Vec<u32>> =
-            device.segments.iter().map(|segment| segment.ingress.clone()).collect();
-        let artefact = Artefact::new(
-            compiled.object.clone(),
-            &ingress,
-            device.egress.values().copied(),
-            device.cores,
-        );
+        let (path, of) = (self.path, &topology.switches[switch]);
+        let (compiled, artefact) = self.artefact()?;
         let opened = Device::open(site, &interfaces(of));
         let device = opened.map_err(|why| format!("{path}: '{switch}': {why}"))?;
         let needed = artefact.ports();
@@ -167,11 +266,7 @@ impl Split<'_> {
 
     /// Packets and bytes by class.
     fn xdp_counted(&self, device: &Device) -> Result<Counted, Refused> {
-        let parts = self.compiled.parts.iter();
-        let steps: Vec<BTreeSet<u32>> = parts
-            .map(|part| part.offload.segment.program.exits().map(|(step, _)| step.0).collect())
-            .collect();
-        let counted = device.counted(&chain(&self.args.file), &steps)?;
+        let counted = device.counted(&self.name, &self.steps())?;
         let two = |sums: Vec<u64>| [0, 1].map(|at| sums.get(at).copied().unwrap_or(0));
         Ok(counted
             .into_iter()

@@ -1,0 +1,228 @@
+//! A device in front of a run: whether it holds the chain that runs, and what it counts, which the run counts as its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use compiler::partition::{Compiled, Counted};
+use dataplane::Elsewhere;
+use engine::control::Controlled;
+use ir::program::StepId;
+use ir::topology::Address;
+use ir::{Graph, Port};
+
+use super::super::compile::Rack;
+use super::{Installation, chain, openflow, xdp};
+use crate::failure::Failure;
+use crate::loaded::Loaded;
+use crate::log::Log;
+
+/// How often devices are asked what they counted. Open vSwitch counts anew about as often.
+const OFTEN: Duration = Duration::from_secs(1);
+
+/// What a device holds of what it shall have.
+pub(super) enum Holds {
+    /// All of it, in words.
+    All(String),
+    /// Nothing.
+    Nothing,
+    /// Something else: in what it differs.
+    Other(String),
+    /// It does not say.
+    Unknown(String),
+}
+
+/// By part and exit: what a device counted.
+pub(super) type Totals = BTreeMap<(usize, StepId), Counted>;
+
+enum Device {
+    Switch(openflow::Ahead),
+    Kernel(xdp::Ahead),
+}
+
+/// A device in front of a run.
+pub(crate) struct Ahead {
+    /// Its name, and where it is reached.
+    about: String,
+    device: Device,
+    compiled: Arc<Compiled>,
+    graph: Graph,
+    /// What it counted when it was asked last; none if it was not yet.
+    before: Option<Totals>,
+}
+
+impl Ahead {
+    /// The device that a topology names, if it says where that is reached.
+    ///
+    /// # Errors
+    /// If it holds something else than the chain was compiled to: its tags would be taken for others.
+    pub(crate) fn find(
+        (file, path): (&str, &str),
+        loaded: &Loaded,
+        rack: &Rack,
+        compiled: &Arc<Compiled>,
+        (log, is_quiet): (Log, bool),
+    ) -> Result<Option<Self>, Failure> {
+        let Rack { topology, switch, .. } = rack;
+        if topology.switches[switch].control.is_none() {
+            return Ok(None);
+        }
+        let address = super::address(path, rack)?;
+        let about = format!("{switch} ({address})");
+        let of = Installation { path, name: chain(file), loaded, rack, compiled };
+        let mut device = match address {
+            Address::Xdp(site) => Device::Kernel(of.ahead_in_kernel(site)?),
+            address => Device::Switch(of.ahead(address)?),
+        };
+        let holds = match &mut device {
+            Device::Switch(switch) => switch.holds(),
+            Device::Kernel(interfaces) => interfaces.holds(),
+        };
+        let install = format!("`catena offload {file} --topology {path} --install`");
+        match holds {
+            Holds::All(_) if is_quiet => {}
+            Holds::All(what) => log.info(&format!("offload: {about} holds this chain: {what}")),
+            Holds::Nothing => log.warn(&format!(
+                "offload: {about} holds nothing of this chain, so no frame comes with a tag: {install} gives it what it needs"
+            )),
+            Holds::Unknown(why) => log.warn(&format!(
+                "offload: {about}: {why}\nwhat it holds is not known, and its packets are not counted until it is reached"
+            )),
+            Holds::Other(why) => {
+                return Err(format!(
+                    "{path}: {about} holds another version of this chain, whose tags mean something else: {why}\n{install} \
+                     gives it this one"
+                )
+                .into());
+            }
+        }
+        let (compiled, graph) = (Arc::clone(compiled), loaded.chain.graph.clone());
+        Ok(Some(Self { about, device, compiled, graph, before: None }))
+    }
+
+    /// What it counted since it was asked last.
+    fn since(&mut self) -> Result<Vec<Elsewhere>, String> {
+        let (now, are_new) = match &mut self.device {
+            Device::Switch(switch) => (switch.counted()?, false),
+            Device::Kernel(interfaces) => interfaces.counted()?,
+        };
+        let before = self.before.take();
+        let mut all = Vec::new();
+        for ((part, step), now) in &now {
+            // What was there when the run began is not the run's.
+            let Some(before) = &before else { break };
+            let Some(part_of) = self.compiled.parts.get(*part) else { continue };
+            let none = Counted::default();
+            let was = before.get(&(*part, *step)).filter(|was| was.packets <= now.packets);
+            let counted = less(now, was.unwrap_or(&none));
+            if counted.packets == 0 {
+                continue;
+            }
+            if let Some(credit) = part_of.offload.credit(&part_of.program, *step, &counted) {
+                all.push(self.elsewhere(part_of.program.entry, &counted, credit));
+            }
+        }
+        self.before = Some(if are_new { Totals::new() } else { now });
+        Ok(all)
+    }
+
+    /// What elements count for packets that came to an entry.
+    fn elsewhere(
+        &self,
+        entry: Port,
+        counted: &Counted,
+        credit: compiler::partition::Credit,
+    ) -> Elsewhere {
+        let graph = &self.graph;
+        let name = |node: usize| graph.nodes[node].name.clone();
+        // Where several wires lead to an entry, the first stands for all.
+        let source = graph.predecessors(entry).next().map(|from| from.node);
+        let left = credit.left.map(|(port, bytes)| {
+            // Behind a queue.
+            let next = graph.successors(Port { node: port.node, port: 0 }).next();
+            (port, next, bytes.unwrap_or(0))
+        });
+        let path = source.map(|node| Port { node, port: 0 }).into_iter();
+        let path = path.chain(credit.visited).chain(
+            left.iter().flat_map(|(port, next, _)| [Some(*port), *next].into_iter().flatten()),
+        );
+        let came = source.map(|node| (name(node), counted.bytes));
+        let went = left.map(|(port, next, bytes)| (name(next.unwrap_or(port).node), bytes));
+        let known = |bytes: Option<u64>| bytes.unwrap_or(0);
+        Elsewhere {
+            packets: credit.packets,
+            counters: credit
+                .counters
+                .into_iter()
+                .map(|(owner, state, bytes)| (owner, state, known(bytes)))
+                .collect(),
+            noted: credit.noted.into_iter().map(|(node, reason)| (name(node), reason)).collect(),
+            dropped: credit.dropped.map(|(node, why, bytes)| (name(node), why, known(bytes))),
+            passed: path.map(|port| (name(port.node), port.port)).collect(),
+            traffic: came.into_iter().chain(went).collect(),
+        }
+    }
+
+    /// Counts from now on, until that is ended.
+    pub(crate) fn count(mut self, run: Arc<Controlled>, log: Log) -> std::io::Result<Counting> {
+        let (stop, stopped) = sync_channel(0);
+        let work = move || {
+            let mut is_told = false;
+            loop {
+                let mut told = self.since().and_then(|all| {
+                    let credit = move |router: &mut dataplane::Router| {
+                        all.iter().for_each(|elsewhere| router.credit(elsewhere));
+                    };
+                    run.instance.fleet().call(0, credit).ok_or_else(|| "the worker is dead".into())
+                });
+                if let Err(why) = &mut told
+                    && !is_told
+                {
+                    log.warn(&format!("offload: {} is not counted: {why}", self.about));
+                }
+                if told.is_ok() && is_told {
+                    log.info(&format!("offload: {} is counted again", self.about));
+                }
+                is_told = told.is_err();
+                match stopped.recv_timeout(OFTEN) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(last) if last => {}
+                    Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("offload".into()).spawn(work)?;
+        Ok(Counting { stop, thread })
+    }
+}
+
+/// What is counted more than before.
+fn less(now: &Counted, was: &Counted) -> Counted {
+    let sums = now.sums.iter().enumerate();
+    Counted {
+        packets: now.packets.saturating_sub(was.packets),
+        bytes: now.bytes.saturating_sub(was.bytes),
+        sums: sums
+            .map(|(at, sum)| sum.saturating_sub(was.sums.get(at).copied().unwrap_or(0)))
+            .collect(),
+    }
+}
+
+/// A device is asked again and again what it counted.
+pub(crate) struct Counting {
+    stop: SyncSender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl Counting {
+    /// Asks a last time.
+    pub(crate) fn end(self) {
+        // The first is taken when the device is asked again, the second when that is done.
+        if self.stop.send(true).is_ok() {
+            let _ = self.stop.send(false);
+        }
+        let _ = self.thread.join();
+    }
+}
