@@ -61,7 +61,10 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
 }
 
@@ -69,7 +72,10 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0xbd;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
@@ -122,7 +128,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     bit<16> key113_1;
     bit<16> key116_1;
 
-    action go(bit<16> arm) {
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
         meta.arm = arm;
     }
     action hand_off(bit<16> number, bit<12> place) {
@@ -158,6 +165,21 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         }
         default_action = lost();
         size = 2;
+    }
+
+    // lan/kind (home-router.click:15)
+    table decide1 {
+        key = {
+            hdr.ethernet.dst: ternary;
+            hdr.ethernet.ether_type: ternary;
+            hdr.ethernet.dst[40:40]: ternary;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = hand_off(16w0x65, 12w0x2e);
+        size = 6;
     }
 
     // lan/kind (home-router.click:15)
@@ -203,99 +225,43 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
 
     // here (home-router.click:45)
-    table test5 {
+    table decide5 {
         key = {
+            meta.arm: exact;
+            hdr.arp.isValid(): ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.transport.isValid(): ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
             hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x13);
-        size = 1;
-    }
-
-    // here (home-router.click:45)
-    table rules22 {
-        key = {
             hdr.ipv4.dst: ternary;
             hdr.ipv4.protocol: ternary;
-            hdr.ipv4.frag: ternary;
             hdr.transport.sport[15:8]: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.arp.ptype: ternary;
+            hdr.arp.htype: ternary;
+            hdr.arp.tpa: ternary;
+        }
+        actions = {
+            hand_off;
+        }
+        default_action = hand_off(16w0x63, 12w0x2c);
+        size = 40;
+    }
+
+    // wan/kind (home-router.click:15)
+    table decide6 {
+        key = {
+            hdr.ethernet.dst: ternary;
+            hdr.ethernet.ether_type: ternary;
+            hdr.ethernet.dst[40:40]: ternary;
         }
         actions = {
             go;
             hand_off;
         }
-        default_action = hand_off(16w0x50, 12w0x19);
-        size = 4;
-    }
-
-    // here (home-router.click:45)
-    table rules6 {
-        key = {
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x42, 12w0xb);
-        size = 4;
-    }
-
-    // here (home-router.click:45)
-    table rules21 {
-        key = {
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x49, 12w0x12);
-        size = 4;
-    }
-
-    // lan/fragment (home-router.click:25)
-    table test29 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x39, 12w0x2);
-        size = 1;
-    }
-
-    // lan/fragment (home-router.click:25)
-    table test30 {
-        key = {
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x3b, 12w0x4);
-        size = 1;
-    }
-
-    // lan/ARPResponder@3 (home-router.click:16)
-    table rules45 {
-        key = {
-            hdr.arp.tpa: exact;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x59, 12w0x22);
-        size = 1;
+        default_action = hand_off(16w0xbc, 12w0x57);
+        size = 6;
     }
 
     // wan/kind (home-router.click:15)
@@ -341,72 +307,27 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
 
     // back (home-router.click:52)
-    table test107 {
+    table decide10 {
         key = {
+            meta.arm: exact;
+            hdr.arp.isValid(): ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.transport.isValid(): ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
             hdr.ipv4.len: range;
-        }
-        actions = {
-            go;
-        }
-        default_action = go(16w0x77);
-        size = 1;
-    }
-
-    // back (home-router.click:52)
-    table rules122 {
-        key = {
-            hdr.ipv4.protocol: exact;
+            hdr.ipv4.protocol: ternary;
             hdr.ipv4.frag: ternary;
             hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0xa9, 12w0x44);
-        size = 5;
-    }
-
-    // back (home-router.click:52)
-    table rules108 {
-        key = {
-            hdr.ipv4.protocol: exact;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x9b, 12w0x36);
-        size = 5;
-    }
-
-    // back (home-router.click:52)
-    table rules121 {
-        key = {
-            hdr.ipv4.protocol: exact;
-            hdr.ipv4.frag: ternary;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0xa2, 12w0x3d);
-        size = 5;
-    }
-
-    // wan/ARPResponder@3 (home-router.click:16)
-    table rules139 {
-        key = {
-            hdr.arp.tpa: exact;
+            hdr.arp.ptype: ternary;
+            hdr.arp.htype: ternary;
+            hdr.arp.tpa: ternary;
         }
         actions = {
             hand_off;
         }
-        default_action = hand_off(16w0xb0, 12w0x4b);
-        size = 1;
+        default_action = hand_off(16w0xba, 12w0x55);
+        size = 38;
     }
 
     apply {
@@ -417,584 +338,68 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 lost();
             }
         } else if (ig_intr_md.ingress_port == 9w0x1) {
-            // lan/HostEtherFilter@1 (home-router.click:14)
-            if (hdr.ethernet.dst == 48w0x20000000001) {
+            // lan/kind (home-router.click:15)
+            decide1.apply();
+            if (meta.at == 16w0x2) {
                 // lan/kind (home-router.click:15)
-                if (hdr.ethernet.ether_type == 16w0x800) {
-                    // lan/kind (home-router.click:15)
-                    if (hdr.ipv4.isValid()) {
-                        key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                        rules2.apply();
-                    } else {
-                        hand_off(16w0x64, 12w0x2d);
-                    }
+                if (hdr.ipv4.isValid()) {
+                    key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules2.apply();
                 } else {
-                    hand_off(16w0x5a, 12w0x23);
+                    hand_off(16w0x64, 12w0x2d);
                 }
-            } else {
-                // lan/HostEtherFilter@1 (home-router.click:14)
-                if (hdr.ethernet.dst == 48w0xffffffffffff) {
-                    // lan/kind (home-router.click:15)
-                    if (hdr.ethernet.ether_type == 16w0x800) {
-                        // lan/kind (home-router.click:15)
-                        if (hdr.ipv4.isValid()) {
-                            key13_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                            rules13.apply();
-                        } else {
-                            hand_off(16w0x64, 12w0x2d);
-                        }
-                    } else {
-                        hand_off(16w0x5b, 12w0x24);
-                    }
+            } else if (meta.at == 16w0x3) {
+                // lan/kind (home-router.click:15)
+                if (hdr.ipv4.isValid()) {
+                    key13_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules13.apply();
                 } else {
-                    // lan/HostEtherFilter@1 (home-router.click:14)
-                    if (hdr.ethernet.dst[40:40] == 1w0x1) {
-                        // lan/kind (home-router.click:15)
-                        if (hdr.ethernet.ether_type == 16w0x800) {
-                            // lan/kind (home-router.click:15)
-                            if (hdr.ipv4.isValid()) {
-                                key16_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                                rules16.apply();
-                            } else {
-                                hand_off(16w0x64, 12w0x2d);
-                            }
-                        } else {
-                            hand_off(16w0x5c, 12w0x25);
-                        }
-                    } else {
-                        hand_off(16w0x65, 12w0x2e);
-                    }
+                    hand_off(16w0x64, 12w0x2d);
+                }
+            } else if (meta.at == 16w0x4) {
+                // lan/kind (home-router.click:15)
+                if (hdr.ipv4.isValid()) {
+                    key16_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules16.apply();
+                } else {
+                    hand_off(16w0x64, 12w0x2d);
                 }
             }
-            if (meta.arm == 16w0x3) {
-                // lan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // lan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // here (home-router.click:45)
-                        if (hdr.ipv4.isValid()) {
-                            test5.apply();
-                        } else {
-                            go(16w0x13);
-                        }
-                    } else {
-                        // lan/CheckIPHeader@6 (home-router.click:18)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0x61, 12w0x2a);
-                        } else {
-                            // lan/CheckIPHeader@6 (home-router.click:18)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                // here (home-router.click:45)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
-                                    // here (home-router.click:45)
-                                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                                        rules22.apply();
-                                    } else {
-                                        hand_off(16w0x50, 12w0x19);
-                                    }
-                                } else {
-                                    // here (home-router.click:45)
-                                    if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
-                                        hand_off(16w0x54, 12w0x1d);
-                                    } else {
-                                        // here (home-router.click:45)
-                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                                            hand_off(16w0x56, 12w0x1f);
-                                        } else {
-                                            // here (home-router.click:45)
-                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                                hand_off(16w0x55, 12w0x1e);
-                                            } else {
-                                                // here (home-router.click:45)
-                                                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                                    hand_off(16w0x55, 12w0x1e);
-                                                } else {
-                                                    hand_off(16w0x56, 12w0x1f);
-                                                }
-                                            }
-                                        }
-                                    }
-                                }
-                            } else {
-                                hand_off(16w0x57, 12w0x20);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0x63, 12w0x2c);
-                }
-            } else if (meta.arm == 16w0x29) {
-                // lan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // lan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                        hand_off(16w0x61, 12w0x2a);
-                    } else {
-                        hand_off(16w0x5f, 12w0x28);
-                    }
-                } else {
-                    hand_off(16w0x63, 12w0x2c);
-                }
-            } else if (meta.arm == 16w0x2b) {
-                // lan/ARPResponder@3 (home-router.click:16)
-                if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
-                    // lan/ARPResponder@3 (home-router.click:16)
-                    if (hdr.arp.isValid() && hdr.arp.ptype == 16w0x800) {
-                        // lan/ARPResponder@3 (home-router.click:16)
-                        if (hdr.arp.isValid()) {
-                            rules45.apply();
-                        } else {
-                            hand_off(16w0x59, 12w0x22);
-                        }
-                    } else {
-                        hand_off(16w0x59, 12w0x22);
-                    }
-                } else {
-                    hand_off(16w0x59, 12w0x22);
-                }
-            } else if (meta.arm == 16w0x2e) {
-                // lan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // lan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                        hand_off(16w0x61, 12w0x2a);
-                    } else {
-                        hand_off(16w0x62, 12w0x2b);
-                    }
-                } else {
-                    hand_off(16w0x63, 12w0x2c);
-                }
-            }
-            if (meta.arm == 16w0x6) {
+            if (meta.at == 16w0x5) {
                 // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules6.apply();
-                } else {
-                    hand_off(16w0x42, 12w0xb);
-                }
-            } else if (meta.arm == 16w0x13) {
-                // here (home-router.click:45)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
-                    // here (home-router.click:45)
-                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                        rules21.apply();
-                    } else {
-                        hand_off(16w0x49, 12w0x12);
-                    }
-                } else {
-                    // here (home-router.click:45)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.dst == 32w0xa010001) {
-                        hand_off(16w0x51, 12w0x1a);
-                    } else {
-                        // here (home-router.click:45)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                            hand_off(16w0x53, 12w0x1c);
-                        } else {
-                            // here (home-router.click:45)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                hand_off(16w0x52, 12w0x1b);
-                            } else {
-                                // here (home-router.click:45)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                    hand_off(16w0x52, 12w0x1b);
-                                } else {
-                                    hand_off(16w0x53, 12w0x1c);
-                                }
-                            }
-                        }
-                    }
-                }
-            } else if (meta.arm == 16w0x18) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0x4e, 12w0x17);
-                    } else {
-                        // ICMPPingResponder@11 (home-router.click:46)
-                        if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                            // lan/fragment (home-router.click:25)
-                            if (hdr.ipv4.isValid()) {
-                                test30.apply();
-                            } else {
-                                hand_off(16w0x3b, 12w0x4);
-                            }
-                        } else {
-                            hand_off(16w0x4e, 12w0x17);
-                        }
-                    }
-                } else {
-                    hand_off(16w0x4e, 12w0x17);
-                }
-            } else if (meta.arm == 16w0x20) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
-                    hand_off(16w0x4d, 12w0x16);
-                } else {
-                    hand_off(16w0x4a, 12w0x13);
-                }
-            } else if (meta.arm == 16w0x22) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0x4f, 12w0x18);
-                    } else {
-                        // flows (home-router.click:35)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            // flows (home-router.click:35)
-                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                hand_off(16w0x4f, 12w0x18);
-                            } else {
-                                hand_off(16w0x4b, 12w0x14);
-                            }
-                        } else {
-                            hand_off(16w0x4c, 12w0x15);
-                        }
-                    }
-                } else {
-                    hand_off(16w0x4f, 12w0x18);
-                }
-            }
-            if (meta.arm == 16w0x7) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                        hand_off(16w0x3c, 12w0x5);
-                    } else {
-                        hand_off(16w0x40, 12w0x9);
-                    }
-                } else {
-                    hand_off(16w0x40, 12w0x9);
-                }
-            } else if (meta.arm == 16w0x9) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(16w0x3e, 12w0x7);
-                    } else {
-                        hand_off(16w0x3f, 12w0x8);
-                    }
-                } else {
-                    hand_off(16w0x41, 12w0xa);
-                }
-            } else if (meta.arm == 16w0x17) {
-                // ICMPPingResponder@11 (home-router.click:46)
-                if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                    // ICMPPingResponder@11 (home-router.click:46)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0x47, 12w0x10);
-                    } else {
-                        // ICMPPingResponder@11 (home-router.click:46)
-                        if (hdr.transport.isValid() && hdr.transport.sport[15:8] == 8w0x8) {
-                            // lan/fragment (home-router.click:25)
-                            if (hdr.ipv4.isValid()) {
-                                test29.apply();
-                            } else {
-                                hand_off(16w0x39, 12w0x2);
-                            }
-                        } else {
-                            hand_off(16w0x47, 12w0x10);
-                        }
-                    }
-                } else {
-                    hand_off(16w0x47, 12w0x10);
-                }
-            } else if (meta.arm == 16w0x1f) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
-                    hand_off(16w0x46, 12w0xf);
-                } else {
-                    hand_off(16w0x43, 12w0xc);
-                }
-            } else if (meta.arm == 16w0x21) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0x48, 12w0x11);
-                    } else {
-                        // flows (home-router.click:35)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            // flows (home-router.click:35)
-                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                hand_off(16w0x48, 12w0x11);
-                            } else {
-                                hand_off(16w0x44, 12w0xd);
-                            }
-                        } else {
-                            hand_off(16w0x45, 12w0xe);
-                        }
-                    }
-                } else {
-                    hand_off(16w0x48, 12w0x11);
-                }
+                decide5.apply();
             }
         } else if (ig_intr_md.ingress_port == 9w0x2) {
-            // wan/HostEtherFilter@1 (home-router.click:14)
-            if (hdr.ethernet.dst == 48w0x20000000002) {
+            // wan/kind (home-router.click:15)
+            decide6.apply();
+            if (meta.at == 16w0x7) {
                 // wan/kind (home-router.click:15)
-                if (hdr.ethernet.ether_type == 16w0x800) {
-                    // wan/kind (home-router.click:15)
-                    if (hdr.ipv4.isValid()) {
-                        key104_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                        rules104.apply();
-                    } else {
-                        hand_off(16w0xbb, 12w0x56);
-                    }
+                if (hdr.ipv4.isValid()) {
+                    key104_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules104.apply();
                 } else {
-                    hand_off(16w0xb1, 12w0x4c);
+                    hand_off(16w0xbb, 12w0x56);
                 }
-            } else {
-                // wan/HostEtherFilter@1 (home-router.click:14)
-                if (hdr.ethernet.dst == 48w0xffffffffffff) {
-                    // wan/kind (home-router.click:15)
-                    if (hdr.ethernet.ether_type == 16w0x800) {
-                        // wan/kind (home-router.click:15)
-                        if (hdr.ipv4.isValid()) {
-                            key113_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                            rules113.apply();
-                        } else {
-                            hand_off(16w0xbb, 12w0x56);
-                        }
-                    } else {
-                        hand_off(16w0xb2, 12w0x4d);
-                    }
+            } else if (meta.at == 16w0x8) {
+                // wan/kind (home-router.click:15)
+                if (hdr.ipv4.isValid()) {
+                    key113_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules113.apply();
                 } else {
-                    // wan/HostEtherFilter@1 (home-router.click:14)
-                    if (hdr.ethernet.dst[40:40] == 1w0x1) {
-                        // wan/kind (home-router.click:15)
-                        if (hdr.ethernet.ether_type == 16w0x800) {
-                            // wan/kind (home-router.click:15)
-                            if (hdr.ipv4.isValid()) {
-                                key116_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                                rules116.apply();
-                            } else {
-                                hand_off(16w0xbb, 12w0x56);
-                            }
-                        } else {
-                            hand_off(16w0xb3, 12w0x4e);
-                        }
-                    } else {
-                        hand_off(16w0xbc, 12w0x57);
-                    }
+                    hand_off(16w0xbb, 12w0x56);
+                }
+            } else if (meta.at == 16w0x9) {
+                // wan/kind (home-router.click:15)
+                if (hdr.ipv4.isValid()) {
+                    key116_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                    rules116.apply();
+                } else {
+                    hand_off(16w0xbb, 12w0x56);
                 }
             }
-            if (meta.arm == 16w0x69) {
-                // wan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // wan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // back (home-router.click:52)
-                        if (hdr.ipv4.isValid()) {
-                            test107.apply();
-                        } else {
-                            go(16w0x77);
-                        }
-                    } else {
-                        // wan/CheckIPHeader@6 (home-router.click:18)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0xb8, 12w0x53);
-                        } else {
-                            // wan/CheckIPHeader@6 (home-router.click:18)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                // back (home-router.click:52)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
-                                    // back (home-router.click:52)
-                                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                                        rules122.apply();
-                                    } else {
-                                        hand_off(16w0xa9, 12w0x44);
-                                    }
-                                } else {
-                                    // back (home-router.click:52)
-                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                                        hand_off(16w0xad, 12w0x48);
-                                    } else {
-                                        // back (home-router.click:52)
-                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                            hand_off(16w0xac, 12w0x47);
-                                        } else {
-                                            // back (home-router.click:52)
-                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                                hand_off(16w0xac, 12w0x47);
-                                            } else {
-                                                hand_off(16w0xad, 12w0x48);
-                                            }
-                                        }
-                                    }
-                                }
-                            } else {
-                                hand_off(16w0xae, 12w0x49);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0xba, 12w0x55);
-                }
-            } else if (meta.arm == 16w0x87) {
-                // wan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // wan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                        hand_off(16w0xb8, 12w0x53);
-                    } else {
-                        hand_off(16w0xb6, 12w0x51);
-                    }
-                } else {
-                    hand_off(16w0xba, 12w0x55);
-                }
-            } else if (meta.arm == 16w0x89) {
-                // wan/ARPResponder@3 (home-router.click:16)
-                if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
-                    // wan/ARPResponder@3 (home-router.click:16)
-                    if (hdr.arp.isValid() && hdr.arp.ptype == 16w0x800) {
-                        // wan/ARPResponder@3 (home-router.click:16)
-                        if (hdr.arp.isValid()) {
-                            rules139.apply();
-                        } else {
-                            hand_off(16w0xb0, 12w0x4b);
-                        }
-                    } else {
-                        hand_off(16w0xb0, 12w0x4b);
-                    }
-                } else {
-                    hand_off(16w0xb0, 12w0x4b);
-                }
-            } else if (meta.arm == 16w0x8c) {
-                // wan/CheckIPHeader@6 (home-router.click:18)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // wan/CheckIPHeader@6 (home-router.click:18)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                        hand_off(16w0xb8, 12w0x53);
-                    } else {
-                        hand_off(16w0xb9, 12w0x54);
-                    }
-                } else {
-                    hand_off(16w0xba, 12w0x55);
-                }
-            }
-            if (meta.arm == 16w0x6c) {
+            if (meta.at == 16w0xa) {
                 // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                    rules108.apply();
-                } else {
-                    hand_off(16w0x9b, 12w0x36);
-                }
-            } else if (meta.arm == 16w0x77) {
-                // back (home-router.click:52)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfffc) != 16w0x10 && hdr.ipv4.len != 16w0x14)) {
-                    // back (home-router.click:52)
-                    if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
-                        rules121.apply();
-                    } else {
-                        hand_off(16w0xa2, 12w0x3d);
-                    }
-                } else {
-                    // back (home-router.click:52)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x1) {
-                        hand_off(16w0xab, 12w0x46);
-                    } else {
-                        // back (home-router.click:52)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(16w0xaa, 12w0x45);
-                        } else {
-                            // back (home-router.click:52)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x11) {
-                                hand_off(16w0xaa, 12w0x45);
-                            } else {
-                                hand_off(16w0xab, 12w0x46);
-                            }
-                        }
-                    }
-                }
-            } else if (meta.arm == 16w0x7c) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
-                    hand_off(16w0xa6, 12w0x41);
-                } else {
-                    hand_off(16w0xa3, 12w0x3e);
-                }
-            } else if (meta.arm == 16w0x7e) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0xa8, 12w0x43);
-                    } else {
-                        // flows (home-router.click:35)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            // flows (home-router.click:35)
-                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                hand_off(16w0xa8, 12w0x43);
-                            } else {
-                                hand_off(16w0xa4, 12w0x3f);
-                            }
-                        } else {
-                            hand_off(16w0xa5, 12w0x40);
-                        }
-                    }
-                } else {
-                    hand_off(16w0xa8, 12w0x43);
-                }
-            } else if (meta.arm == 16w0x86) {
-                // errors (home-router.click:38)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfff0) == 16w0x20)) {
-                    hand_off(16w0xa7, 12w0x42);
-                } else {
-                    hand_off(16w0x95, 12w0x30);
-                }
-            }
-            if (meta.arm == 16w0x6d) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                        hand_off(16w0x97, 12w0x32);
-                    } else {
-                        hand_off(16w0x98, 12w0x33);
-                    }
-                } else {
-                    hand_off(16w0x9a, 12w0x35);
-                }
-            } else if (meta.arm == 16w0x7b) {
-                // pings (home-router.click:36)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffe) == 16w0x18)) {
-                    hand_off(16w0x9f, 12w0x3a);
-                } else {
-                    hand_off(16w0x9c, 12w0x37);
-                }
-            } else if (meta.arm == 16w0x7d) {
-                // flows (home-router.click:35)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // flows (home-router.click:35)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0xa1, 12w0x3c);
-                    } else {
-                        // flows (home-router.click:35)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            // flows (home-router.click:35)
-                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                hand_off(16w0xa1, 12w0x3c);
-                            } else {
-                                hand_off(16w0x9d, 12w0x38);
-                            }
-                        } else {
-                            hand_off(16w0x9e, 12w0x39);
-                        }
-                    }
-                } else {
-                    hand_off(16w0xa1, 12w0x3c);
-                }
-            } else if (meta.arm == 16w0x85) {
-                // errors (home-router.click:38)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfff0) == 16w0x20)) {
-                    hand_off(16w0xa0, 12w0x3b);
-                } else {
-                    hand_off(16w0x94, 12w0x2f);
-                }
+                decide10.apply();
             }
         } else {
             lost();

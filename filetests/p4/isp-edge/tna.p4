@@ -55,7 +55,10 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
 }
 
@@ -63,7 +66,10 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x18;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
@@ -104,7 +110,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     Counter<bit<64>, bit<16>>(25, CounterType_t.PACKETS_AND_BYTES) classes;
     bit<16> key1_1;
 
-    action go(bit<16> arm) {
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
         meta.arm = arm;
     }
     action hand_off(bit<16> number, bit<12> place) {
@@ -143,6 +150,19 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
 
     // kind (isp-edge.click:66)
+    table decide1 {
+        key = {
+            hdr.ethernet.ether_type: exact;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = hand_off(16w0x14, 12w0x9);
+        size = 1;
+    }
+
+    // kind (isp-edge.click:66)
     table rules1 {
         key = {
             hdr.ethernet.ether_type: exact;
@@ -156,6 +176,26 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 2;
     }
 
+    // fw/CheckIPHeader@2 (isp-edge.click:16)
+    table decide3 {
+        key = {
+            meta.arm: exact;
+            hdr.arp.isValid(): ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
+            hdr.arp.ptype: ternary;
+            hdr.arp.htype: ternary;
+            hdr.arp.tpa: ternary;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = hand_off(16w0x13, 12w0x8);
+        size = 5;
+    }
+
     // fw/acl (isp-edge.click:16)
     table test4 {
         key = {
@@ -165,19 +205,20 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = go(16w0x7);
+        default_action = go(16w0x5, 16w0x7);
         size = 1;
     }
 
-    // ARPResponder@7 (isp-edge.click:68)
-    table rules11 {
+    // fw/acl (isp-edge.click:16)
+    table decide5 {
         key = {
-            hdr.arp.tpa: exact;
+            hdr.ipv4.isValid(): exact;
+            hdr.ipv4.len: range;
         }
         actions = {
             hand_off;
         }
-        default_action = hand_off(16w0x13, 12w0x8);
+        default_action = hand_off(16w0xd, 12w0x2);
         size = 1;
     }
 
@@ -190,7 +231,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             }
         } else if (ig_intr_md.ingress_port == 9w0x1) {
             // kind (isp-edge.click:66)
-            if (hdr.ethernet.ether_type == 16w0x800) {
+            decide1.apply();
+            if (meta.at == 16w0x2) {
                 // kind (isp-edge.click:66)
                 if (hdr.ipv4.isValid()) {
                     key1_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
@@ -198,66 +240,22 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 } else {
                     hand_off(16w0x17, 12w0xc);
                 }
-            } else {
-                hand_off(16w0x14, 12w0x9);
             }
-            if (meta.arm == 16w0x2) {
+            if (meta.at == 16w0x3) {
                 // fw/CheckIPHeader@2 (isp-edge.click:16)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // fw/CheckIPHeader@2 (isp-edge.click:16)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // fw/acl (isp-edge.click:16)
-                        if (hdr.ipv4.isValid()) {
-                            test4.apply();
-                        } else {
-                            go(16w0x7);
-                        }
-                    } else {
-                        // fw/CheckIPHeader@2 (isp-edge.click:16)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0x15, 12w0xa);
-                        } else {
-                            // fw/CheckIPHeader@2 (isp-edge.click:16)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                // fw/acl (isp-edge.click:16)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfff8) != 16w0x10)) {
-                                    hand_off(16w0xf, 12w0x4);
-                                } else {
-                                    hand_off(16w0x10, 12w0x5);
-                                }
-                            } else {
-                                hand_off(16w0x11, 12w0x6);
-                            }
-                        }
-                    }
+                decide3.apply();
+            }
+            if (meta.at == 16w0x4) {
+                // fw/acl (isp-edge.click:16)
+                if (hdr.ipv4.isValid()) {
+                    test4.apply();
                 } else {
-                    hand_off(16w0x16, 12w0xb);
-                }
-            } else if (meta.arm == 16w0x9) {
-                // ARPResponder@7 (isp-edge.click:68)
-                if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
-                    // ARPResponder@7 (isp-edge.click:68)
-                    if (hdr.arp.isValid() && hdr.arp.ptype == 16w0x800) {
-                        // ARPResponder@7 (isp-edge.click:68)
-                        if (hdr.arp.isValid()) {
-                            rules11.apply();
-                        } else {
-                            hand_off(16w0x13, 12w0x8);
-                        }
-                    } else {
-                        hand_off(16w0x13, 12w0x8);
-                    }
-                } else {
-                    hand_off(16w0x13, 12w0x8);
+                    go(16w0x5, 16w0x7);
                 }
             }
-            if (meta.arm == 16w0x7) {
+            if (meta.at == 16w0x5) {
                 // fw/acl (isp-edge.click:16)
-                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfff0) != 16w0x0 && (hdr.ipv4.len & 16w0xfff8) != 16w0x10)) {
-                    hand_off(16w0xd, 12w0x2);
-                } else {
-                    hand_off(16w0xe, 12w0x3);
-                }
+                decide5.apply();
             }
         } else {
             lost();

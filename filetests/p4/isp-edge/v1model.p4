@@ -55,14 +55,20 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x34;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
@@ -109,11 +115,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     counter(53, CounterType.packets_and_bytes) classes;
     bit<16> key2_1;
-    bit<16> key12_1;
 
-    action go(bit<16> arm) {
-        meta.arm = arm;
-    }
     action discard(bit<16> number) {
         meta.class = number;
         mark_to_drop(standard_metadata);
@@ -127,6 +129,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.tag.ether_type = hdr.ethernet.ether_type;
         hdr.ethernet.ether_type = 16w0x88a8;
         standard_metadata.egress_spec = CORES;
+    }
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
+        meta.arm = arm;
     }
     action leave(bit<16> number, bit<9> port, bit<48> ethernet_src, bit<8> arp_hlen, bit<8> arp_plen, bit<16> arp_op, bit<48> arp_sha, bit<32> arp_spa) {
         meta.class = number;
@@ -170,44 +176,68 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // kind (isp-edge.click:66)
+    table decide1 {
+        key = {
+            standard_metadata.packet_length: range;
+            hdr.ethernet.ether_type: ternary;
+        }
+        actions = {
+            discard;
+            hand_off;
+            go;
+        }
+        default_action = hand_off(16w0x2e, 12w0x8);
+        size = 5;
+    }
+
+    // kind (isp-edge.click:66)
     table rules2 {
         key = {
             hdr.ethernet.ether_type: exact;
             key2_1: ternary;
         }
         actions = {
-            go;
             discard;
+            go;
         }
         default_action = discard(16w0x26);
         size = 2;
     }
 
-    // kind (isp-edge.click:66)
-    table rules12 {
+    // fw/CheckIPHeader@2 (isp-edge.click:16)
+    table decide3 {
         key = {
-            hdr.ethernet.ether_type: exact;
-            key12_1: ternary;
+            meta.arm: exact;
+            hdr.arp.isValid(): ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
+            standard_metadata.packet_length: range;
+            hdr.arp.ptype: ternary;
+            hdr.arp.htype: ternary;
+            hdr.arp.tpa: ternary;
         }
         actions = {
+            discard;
             go;
-            discard;
-        }
-        default_action = discard(16w0x26);
-        size = 2;
-    }
-
-    // ARPResponder@7 (isp-edge.click:68)
-    table rules32 {
-        key = {
-            hdr.arp.tpa: exact;
-        }
-        actions = {
-            discard;
             leave;
         }
         default_action = discard(16w0x22);
-        size = 1;
+        size = 6;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table decide6 {
+        key = {
+            meta.arm: exact;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv4.ihl: ternary;
+            hdr.ipv4.len: range;
+        }
+        actions = {
+            hand_off;
+        }
+        default_action = hand_off(16w0x31, 12w0xb);
+        size = 4;
     }
 
     apply {
@@ -219,165 +249,54 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             }
         } else if (standard_metadata.ingress_port == 9w0x1) {
             // kind (isp-edge.click:66)
-            if (standard_metadata.packet_length >= 32w0x22) {
+            decide1.apply();
+            if (meta.at == 16w0x2) {
                 // kind (isp-edge.click:66)
-                if (hdr.ethernet.ether_type == 16w0x800) {
-                    // kind (isp-edge.click:66)
-                    key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                    rules2.apply();
-                } else {
-                    hand_off(16w0x2e, 12w0x8);
-                }
-            } else {
-                // kind (isp-edge.click:66)
-                if (standard_metadata.packet_length >= 32w0x16) {
-                    // kind (isp-edge.click:66)
-                    if (standard_metadata.packet_length >= 32w0x22) {
-                        // kind (isp-edge.click:66)
-                        if (hdr.ethernet.isValid() && hdr.ethernet.ether_type == 16w0x800) {
-                            // kind (isp-edge.click:66)
-                            if (hdr.ethernet.isValid() && hdr.ipv4.isValid()) {
-                                key12_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
-                                rules12.apply();
+                key2_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
+                rules2.apply();
+            }
+            if (meta.at == 16w0x3) {
+                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                decide3.apply();
+            }
+            if (meta.at == 16w0x4) {
+                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // fw/CheckIPHeader@2 (isp-edge.click:16)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        // fw/CheckIPHeader@2 (isp-edge.click:16)
+                        if (standard_metadata.checksum_error == 1w0) {
+                            // fw/acl (isp-edge.click:16)
+                            if ((hdr.ipv4.len >= 16w0x1a && hdr.ipv4.len <= 16w0x5dc)) {
+                                hand_off(16w0x2f, 12w0x9);
                             } else {
-                                discard(16w0x26);
+                                go(16w0x6, 16w0x17);
                             }
                         } else {
-                            hand_off(16w0x30, 12w0xa);
+                            discard(16w0x1a);
                         }
                     } else {
-                        hand_off(16w0x30, 12w0xa);
+                        discard(16w0x1b);
                     }
                 } else {
-                    // kind (isp-edge.click:66)
-                    if (standard_metadata.packet_length <= 32w0xd) {
-                        discard(16w0x26);
+                    discard(16w0x1b);
+                }
+            } else if (meta.at == 16w0x5) {
+                // fw/CheckIPHeader@2 (isp-edge.click:16)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // fw/CheckIPHeader@2 (isp-edge.click:16)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x6, 16w0x15);
                     } else {
-                        // kind (isp-edge.click:66)
-                        if (hdr.ethernet.ether_type == 16w0x800) {
-                            discard(16w0x25);
-                        } else {
-                            discard(16w0x26);
-                        }
+                        discard(16w0x1b);
                     }
+                } else {
+                    discard(16w0x1b);
                 }
             }
-            if (meta.arm == 16w0x3) {
-                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                if (hdr.ipv4.version == 4w0x4) {
-                    // fw/CheckIPHeader@2 (isp-edge.click:16)
-                    if (hdr.ipv4.ihl == 4w0x5) {
-                        // fw/CheckIPHeader@2 (isp-edge.click:16)
-                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // fw/CheckIPHeader@2 (isp-edge.click:16)
-                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                                if (standard_metadata.checksum_error == 1w0) {
-                                    // fw/acl (isp-edge.click:16)
-                                    if ((hdr.ipv4.len >= 16w0x1a && hdr.ipv4.len <= 16w0x5dc)) {
-                                        hand_off(16w0x2f, 12w0x9);
-                                    } else {
-                                        // fw/acl (isp-edge.click:16)
-                                        if (hdr.ipv4.len >= 16w0x18) {
-                                            hand_off(16w0x31, 12w0xb);
-                                        } else {
-                                            hand_off(16w0x32, 12w0xc);
-                                        }
-                                    }
-                                } else {
-                                    discard(16w0x1a);
-                                }
-                            } else {
-                                discard(16w0x1b);
-                            }
-                        } else {
-                            discard(16w0x1b);
-                        }
-                    } else {
-                        // fw/CheckIPHeader@2 (isp-edge.click:16)
-                        if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(16w0x10);
-                        } else {
-                            // fw/CheckIPHeader@2 (isp-edge.click:16)
-                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                    // fw/CheckIPHeader@2 (isp-edge.click:16)
-                                    if (hdr.ipv4.ihl == 4w0x5) {
-                                        // fw/acl (isp-edge.click:16)
-                                        if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
-                                            hand_off(16w0x2c, 12w0x6);
-                                        } else {
-                                            hand_off(16w0x2d, 12w0x7);
-                                        }
-                                    } else {
-                                        hand_off(16w0x33, 12w0xd);
-                                    }
-                                } else {
-                                    discard(16w0x1b);
-                                }
-                            } else {
-                                discard(16w0x1b);
-                            }
-                        }
-                    }
-                } else {
-                    discard(16w0x1c);
-                }
-            } else if (meta.arm == 16w0xd) {
-                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(16w0x25);
-                } else {
-                    // fw/CheckIPHeader@2 (isp-edge.click:16)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(16w0x29, 12w0x3);
-                    } else {
-                        // fw/CheckIPHeader@2 (isp-edge.click:16)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // fw/CheckIPHeader@2 (isp-edge.click:16)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // fw/CheckIPHeader@2 (isp-edge.click:16)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    // fw/acl (isp-edge.click:16)
-                                    if (hdr.ipv4.isValid() && hdr.ipv4.len >= 16w0x18) {
-                                        hand_off(16w0x27, 12w0x1);
-                                    } else {
-                                        hand_off(16w0x28, 12w0x2);
-                                    }
-                                } else {
-                                    hand_off(16w0x2a, 12w0x4);
-                                }
-                            } else {
-                                hand_off(16w0x2b, 12w0x5);
-                            }
-                        } else {
-                            hand_off(16w0x2b, 12w0x5);
-                        }
-                    }
-                }
-            } else if (meta.arm == 16w0x1d) {
-                // ARPResponder@7 (isp-edge.click:68)
-                if (standard_metadata.packet_length <= 32w0x29) {
-                    discard(16w0x22);
-                } else {
-                    // ARPResponder@7 (isp-edge.click:68)
-                    if (hdr.arp.isValid() && hdr.arp.htype == 16w0x1) {
-                        // ARPResponder@7 (isp-edge.click:68)
-                        if (hdr.arp.isValid() && hdr.arp.ptype == 16w0x800) {
-                            // ARPResponder@7 (isp-edge.click:68)
-                            if (hdr.arp.isValid()) {
-                                rules32.apply();
-                            } else {
-                                discard(16w0x22);
-                            }
-                        } else {
-                            discard(16w0x22);
-                        }
-                    } else {
-                        discard(16w0x22);
-                    }
-                }
+            if (meta.at == 16w0x6) {
+                // fw/acl (isp-edge.click:16)
+                decide6.apply();
             }
         } else {
             lost();

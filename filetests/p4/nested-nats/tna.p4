@@ -42,7 +42,10 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
 }
 
@@ -50,7 +53,10 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x30;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
@@ -85,9 +91,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     Counter<bit<64>, bit<16>>(49, CounterType_t.PACKETS_AND_BYTES) classes;
 
-    action go(bit<16> arm) {
-        meta.arm = arm;
-    }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
         hdr.tag.setValid();
@@ -123,43 +126,40 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 2;
     }
 
-    // Classifier@5 (nested-nats.click:17)
-    table rules0 {
+    // home/rw (nested-nats.click:7)
+    table decide1 {
         key = {
+            hdr.ipv4.isValid(): ternary;
             hdr.ethernet.ether_type: exact;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0x14, 12w0x9);
-        size = 1;
+        size = 12;
     }
 
-    // IPClassifier@8 (nested-nats.click:18)
-    table rules3 {
+    // provider/rw (nested-nats.click:7)
+    table decide2 {
         key = {
-            hdr.ipv4.protocol: exact;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0xf, 12w0x4);
-        size = 2;
-    }
-
-    // Classifier@14 (nested-nats.click:25)
-    table rules21 {
-        key = {
+            hdr.ipv4.isValid(): ternary;
             hdr.ethernet.ether_type: exact;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0x2f, 12w0x15);
-        size = 1;
+        size = 15;
     }
 
     apply {
@@ -170,145 +170,11 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 lost();
             }
         } else if (ig_intr_md.ingress_port == 9w0x1) {
-            // Classifier@5 (nested-nats.click:17)
-            rules0.apply();
-            if (meta.arm == 16w0x1) {
-                // CheckIPHeader@7 (nested-nats.click:17)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // CheckIPHeader@7 (nested-nats.click:17)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // IPClassifier@8 (nested-nats.click:18)
-                        if (hdr.ipv4.isValid()) {
-                            rules3.apply();
-                        } else {
-                            hand_off(16w0xf, 12w0x4);
-                        }
-                    } else {
-                        // CheckIPHeader@7 (nested-nats.click:17)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0x12, 12w0x7);
-                        } else {
-                            // CheckIPHeader@7 (nested-nats.click:17)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                hand_off(16w0x10, 12w0x5);
-                            } else {
-                                hand_off(16w0x11, 12w0x6);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0x13, 12w0x8);
-                }
-            }
-            if (meta.arm == 16w0x4) {
-                // home/rw (nested-nats.click:7)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // home/rw (nested-nats.click:7)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) != 16w0x14 && (hdr.ipv4.len & 16w0xfff8) != 16w0x18 && (hdr.ipv4.len & 16w0xfffc) != 16w0x20 && (hdr.ipv4.len & 16w0xfffe) != 16w0x24)) {
-                        // home/rw (nested-nats.click:7)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(16w0xc, 12w0x1);
-                        } else {
-                            hand_off(16w0xd, 12w0x2);
-                        }
-                    } else {
-                        // home/rw (nested-nats.click:7)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                            hand_off(16w0xe, 12w0x3);
-                        } else {
-                            // home/rw (nested-nats.click:7)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                // home/rw (nested-nats.click:7)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                    hand_off(16w0xe, 12w0x3);
-                                } else {
-                                    hand_off(16w0xc, 12w0x1);
-                                }
-                            } else {
-                                hand_off(16w0xd, 12w0x2);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0xe, 12w0x3);
-                }
-            }
+            // home/rw (nested-nats.click:7)
+            decide1.apply();
         } else if (ig_intr_md.ingress_port == 9w0x4) {
-            // Classifier@14 (nested-nats.click:25)
-            rules21.apply();
-            if (meta.arm == 16w0x16) {
-                // CheckIPHeader@16 (nested-nats.click:25)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // CheckIPHeader@16 (nested-nats.click:25)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // provider/rw (nested-nats.click:7)
-                        if (hdr.ipv4.isValid() && (hdr.ipv4.protocol == 8w0x6 || hdr.ipv4.protocol == 8w0x11)) {
-                            // provider/rw (nested-nats.click:7)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                                // provider/rw (nested-nats.click:7)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffe) == 16w0xfff2 || (hdr.ipv4.len & 16w0xfffc) == 16w0xfff4 || (hdr.ipv4.len & 16w0xfff8) == 16w0xfff8)) {
-                                    // provider/rw (nested-nats.click:7)
-                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                        hand_off(16w0x27, 12w0xd);
-                                    } else {
-                                        hand_off(16w0x28, 12w0xe);
-                                    }
-                                } else {
-                                    // provider/rw (nested-nats.click:7)
-                                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                                        hand_off(16w0x2b, 12w0x11);
-                                    } else {
-                                        // provider/rw (nested-nats.click:7)
-                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                            // provider/rw (nested-nats.click:7)
-                                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                                hand_off(16w0x2b, 12w0x11);
-                                            } else {
-                                                hand_off(16w0x29, 12w0xf);
-                                            }
-                                        } else {
-                                            hand_off(16w0x2a, 12w0x10);
-                                        }
-                                    }
-                                }
-                            } else {
-                                hand_off(16w0x2b, 12w0x11);
-                            }
-                        } else {
-                            hand_off(16w0x2b, 12w0x11);
-                        }
-                    } else {
-                        // CheckIPHeader@16 (nested-nats.click:25)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0x2d, 12w0x13);
-                        } else {
-                            // CheckIPHeader@16 (nested-nats.click:25)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                // provider/rw (nested-nats.click:7)
-                                if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                                    hand_off(16w0x26, 12w0xc);
-                                } else {
-                                    // provider/rw (nested-nats.click:7)
-                                    if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                        // provider/rw (nested-nats.click:7)
-                                        if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                            hand_off(16w0x26, 12w0xc);
-                                        } else {
-                                            hand_off(16w0x24, 12w0xa);
-                                        }
-                                    } else {
-                                        hand_off(16w0x25, 12w0xb);
-                                    }
-                                }
-                            } else {
-                                hand_off(16w0x2c, 12w0x12);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0x2e, 12w0x14);
-                }
-            }
+            // provider/rw (nested-nats.click:7)
+            decide2.apply();
         } else {
             lost();
         }

@@ -42,14 +42,20 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x5d;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
@@ -91,12 +97,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     counter(94, CounterType.packets_and_bytes) classes;
 
-    action go(bit<16> arm) {
-        meta.arm = arm;
-    }
     action discard(bit<16> number) {
         meta.class = number;
         mark_to_drop(standard_metadata);
+    }
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
+        meta.arm = arm;
     }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
@@ -134,68 +141,70 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // Classifier@5 (nested-nats.click:17)
-    table rules1 {
+    table decide1 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            standard_metadata.packet_length: range;
+            hdr.ethernet.ether_type: ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
         }
         actions = {
-            go;
             discard;
+            go;
         }
         default_action = discard(16w0x20);
-        size = 1;
+        size = 7;
     }
 
-    // Classifier@5 (nested-nats.click:17)
-    table rules12 {
+    // home/rw (nested-nats.click:7)
+    table decide4 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            meta.arm: exact;
+            hdr.ipv4.len: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.ihl: ternary;
         }
         actions = {
-            go;
             discard;
+            hand_off;
         }
-        default_action = discard(16w0x20);
-        size = 1;
-    }
-
-    // IPClassifier@8 (nested-nats.click:18)
-    table rules7 {
-        key = {
-            hdr.ipv4.protocol: exact;
-        }
-        actions = {
-            go;
-            discard;
-        }
-        default_action = discard(16w0x1c);
-        size = 2;
+        default_action = hand_off(16w0x28, 12w0x8);
+        size = 10;
     }
 
     // Classifier@14 (nested-nats.click:25)
-    table rules42 {
+    table decide5 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            standard_metadata.packet_length: range;
+            hdr.ethernet.ether_type: ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
         }
         actions = {
-            go;
             discard;
+            go;
         }
         default_action = discard(16w0x4e);
-        size = 1;
+        size = 7;
     }
 
-    // Classifier@14 (nested-nats.click:25)
-    table rules53 {
+    // provider/rw (nested-nats.click:7)
+    table decide8 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            meta.arm: exact;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv4.len: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.ihl: ternary;
         }
         actions = {
-            go;
             discard;
+            hand_off;
         }
-        default_action = discard(16w0x4e);
-        size = 1;
+        default_action = hand_off(16w0x5c, 12w0x16);
+        size = 16;
     }
 
     apply {
@@ -207,280 +216,77 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             }
         } else if (standard_metadata.ingress_port == 9w0x1) {
             // Classifier@5 (nested-nats.click:17)
-            if (standard_metadata.packet_length >= 32w0x22) {
-                // Classifier@5 (nested-nats.click:17)
-                rules1.apply();
-            } else {
-                // Classifier@5 (nested-nats.click:17)
-                if (standard_metadata.packet_length >= 32w0xe) {
-                    // Classifier@5 (nested-nats.click:17)
-                    rules12.apply();
-                } else {
-                    discard(16w0x20);
-                }
-            }
-            if (meta.arm == 16w0x2) {
+            decide1.apply();
+            if (meta.at == 16w0x2) {
                 // CheckIPHeader@7 (nested-nats.click:17)
-                if (hdr.ipv4.version == 4w0x4) {
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // CheckIPHeader@7 (nested-nats.click:17)
-                    if (hdr.ipv4.ihl == 4w0x5) {
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                         // CheckIPHeader@7 (nested-nats.click:17)
-                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // CheckIPHeader@7 (nested-nats.click:17)
-                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // CheckIPHeader@7 (nested-nats.click:17)
-                                if (standard_metadata.checksum_error == 1w0) {
-                                    // IPClassifier@8 (nested-nats.click:18)
-                                    rules7.apply();
-                                } else {
-                                    discard(16w0x1d);
-                                }
-                            } else {
-                                discard(16w0x1e);
-                            }
+                        if (standard_metadata.checksum_error == 1w0) {
+                            go(16w0x4, 16w0x7);
                         } else {
-                            discard(16w0x1e);
+                            discard(16w0x1d);
                         }
                     } else {
-                        // CheckIPHeader@7 (nested-nats.click:17)
-                        if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(16w0x11);
-                        } else {
-                            // CheckIPHeader@7 (nested-nats.click:17)
-                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                                // CheckIPHeader@7 (nested-nats.click:17)
-                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                    // CheckIPHeader@7 (nested-nats.click:17)
-                                    if (hdr.ipv4.ihl == 4w0x5) {
-                                        hand_off(16w0x25, 12w0x5);
-                                    } else {
-                                        hand_off(16w0x28, 12w0x8);
-                                    }
-                                } else {
-                                    discard(16w0x1e);
-                                }
-                            } else {
-                                discard(16w0x1e);
-                            }
-                        }
+                        discard(16w0x1e);
                     }
                 } else {
-                    discard(16w0x1f);
+                    discard(16w0x1e);
                 }
-            } else if (meta.arm == 16w0xd) {
+            } else if (meta.at == 16w0x3) {
                 // CheckIPHeader@7 (nested-nats.click:17)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(16w0xe);
-                } else {
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // CheckIPHeader@7 (nested-nats.click:17)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(16w0x22, 12w0x2);
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x4, 16w0x16);
                     } else {
-                        // CheckIPHeader@7 (nested-nats.click:17)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // CheckIPHeader@7 (nested-nats.click:17)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // CheckIPHeader@7 (nested-nats.click:17)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    hand_off(16w0x21, 12w0x1);
-                                } else {
-                                    hand_off(16w0x23, 12w0x3);
-                                }
-                            } else {
-                                hand_off(16w0x24, 12w0x4);
-                            }
-                        } else {
-                            hand_off(16w0x24, 12w0x4);
-                        }
+                        discard(16w0x1e);
                     }
+                } else {
+                    discard(16w0x1e);
                 }
             }
-            if (meta.arm == 16w0x8) {
+            if (meta.at == 16w0x4) {
                 // home/rw (nested-nats.click:7)
-                if (hdr.ipv4.frag == 13w0x0) {
-                    // home/rw (nested-nats.click:7)
-                    if (!((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25))) {
-                        // home/rw (nested-nats.click:7)
-                        if (hdr.ipv4.protocol == 8w0x6) {
-                            hand_off(16w0x26, 12w0x6);
-                        } else {
-                            hand_off(16w0x27, 12w0x7);
-                        }
-                    } else {
-                        // home/rw (nested-nats.click:7)
-                        if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                            discard(16w0x1b);
-                        } else {
-                            // home/rw (nested-nats.click:7)
-                            if (hdr.ipv4.protocol == 8w0x6) {
-                                // home/rw (nested-nats.click:7)
-                                if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                    discard(16w0x1b);
-                                } else {
-                                    hand_off(16w0x26, 12w0x6);
-                                }
-                            } else {
-                                hand_off(16w0x27, 12w0x7);
-                            }
-                        }
-                    }
-                } else {
-                    discard(16w0x1b);
-                }
+                decide4.apply();
             }
         } else if (standard_metadata.ingress_port == 9w0x4) {
             // Classifier@14 (nested-nats.click:25)
-            if (standard_metadata.packet_length >= 32w0x22) {
-                // Classifier@14 (nested-nats.click:25)
-                rules42.apply();
-            } else {
-                // Classifier@14 (nested-nats.click:25)
-                if (standard_metadata.packet_length >= 32w0xe) {
-                    // Classifier@14 (nested-nats.click:25)
-                    rules53.apply();
+            decide5.apply();
+            if (meta.at == 16w0x6) {
+                // CheckIPHeader@16 (nested-nats.click:25)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // CheckIPHeader@16 (nested-nats.click:25)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        // CheckIPHeader@16 (nested-nats.click:25)
+                        if (standard_metadata.checksum_error == 1w0) {
+                            go(16w0x8, 16w0x30);
+                        } else {
+                            discard(16w0x4b);
+                        }
+                    } else {
+                        discard(16w0x4c);
+                    }
                 } else {
-                    discard(16w0x4e);
+                    discard(16w0x4c);
+                }
+            } else if (meta.at == 16w0x7) {
+                // CheckIPHeader@16 (nested-nats.click:25)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // CheckIPHeader@16 (nested-nats.click:25)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x8, 16w0x3f);
+                    } else {
+                        discard(16w0x4c);
+                    }
+                } else {
+                    discard(16w0x4c);
                 }
             }
-            if (meta.arm == 16w0x2b) {
-                // CheckIPHeader@16 (nested-nats.click:25)
-                if (hdr.ipv4.version == 4w0x4) {
-                    // CheckIPHeader@16 (nested-nats.click:25)
-                    if (hdr.ipv4.ihl == 4w0x5) {
-                        // CheckIPHeader@16 (nested-nats.click:25)
-                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // CheckIPHeader@16 (nested-nats.click:25)
-                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // CheckIPHeader@16 (nested-nats.click:25)
-                                if (standard_metadata.checksum_error == 1w0) {
-                                    // provider/rw (nested-nats.click:7)
-                                    if ((hdr.ipv4.protocol == 8w0x6 || hdr.ipv4.protocol == 8w0x11)) {
-                                        // provider/rw (nested-nats.click:7)
-                                        if (hdr.ipv4.frag == 13w0x0) {
-                                            // provider/rw (nested-nats.click:7)
-                                            if (hdr.ipv4.len >= 16w0xfff2) {
-                                                // provider/rw (nested-nats.click:7)
-                                                if (hdr.ipv4.protocol == 8w0x6) {
-                                                    hand_off(16w0x58, 12w0x12);
-                                                } else {
-                                                    hand_off(16w0x59, 12w0x13);
-                                                }
-                                            } else {
-                                                // provider/rw (nested-nats.click:7)
-                                                if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                                    discard(16w0x4a);
-                                                } else {
-                                                    // provider/rw (nested-nats.click:7)
-                                                    if (hdr.ipv4.protocol == 8w0x6) {
-                                                        // provider/rw (nested-nats.click:7)
-                                                        if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                            discard(16w0x4a);
-                                                        } else {
-                                                            hand_off(16w0x5a, 12w0x14);
-                                                        }
-                                                    } else {
-                                                        hand_off(16w0x5b, 12w0x15);
-                                                    }
-                                                }
-                                            }
-                                        } else {
-                                            discard(16w0x4a);
-                                        }
-                                    } else {
-                                        discard(16w0x4a);
-                                    }
-                                } else {
-                                    discard(16w0x4b);
-                                }
-                            } else {
-                                discard(16w0x4c);
-                            }
-                        } else {
-                            discard(16w0x4c);
-                        }
-                    } else {
-                        // CheckIPHeader@16 (nested-nats.click:25)
-                        if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(16w0x3a);
-                        } else {
-                            // CheckIPHeader@16 (nested-nats.click:25)
-                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                                // CheckIPHeader@16 (nested-nats.click:25)
-                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                    // CheckIPHeader@16 (nested-nats.click:25)
-                                    if (hdr.ipv4.ihl == 4w0x5) {
-                                        // provider/rw (nested-nats.click:7)
-                                        if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                            hand_off(16w0x54, 12w0xe);
-                                        } else {
-                                            // provider/rw (nested-nats.click:7)
-                                            if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                                // provider/rw (nested-nats.click:7)
-                                                if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                    hand_off(16w0x54, 12w0xe);
-                                                } else {
-                                                    hand_off(16w0x52, 12w0xc);
-                                                }
-                                            } else {
-                                                hand_off(16w0x53, 12w0xd);
-                                            }
-                                        }
-                                    } else {
-                                        hand_off(16w0x5c, 12w0x16);
-                                    }
-                                } else {
-                                    discard(16w0x4c);
-                                }
-                            } else {
-                                discard(16w0x4c);
-                            }
-                        }
-                    }
-                } else {
-                    discard(16w0x4d);
-                }
-            } else if (meta.arm == 16w0x36) {
-                // CheckIPHeader@16 (nested-nats.click:25)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(16w0x37);
-                } else {
-                    // CheckIPHeader@16 (nested-nats.click:25)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(16w0x55, 12w0xf);
-                    } else {
-                        // CheckIPHeader@16 (nested-nats.click:25)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // CheckIPHeader@16 (nested-nats.click:25)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // CheckIPHeader@16 (nested-nats.click:25)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    // provider/rw (nested-nats.click:7)
-                                    if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                                        hand_off(16w0x51, 12w0xb);
-                                    } else {
-                                        // provider/rw (nested-nats.click:7)
-                                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                                            // provider/rw (nested-nats.click:7)
-                                            if (hdr.ipv4.isValid() && (hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                                hand_off(16w0x51, 12w0xb);
-                                            } else {
-                                                hand_off(16w0x4f, 12w0x9);
-                                            }
-                                        } else {
-                                            hand_off(16w0x50, 12w0xa);
-                                        }
-                                    }
-                                } else {
-                                    hand_off(16w0x56, 12w0x10);
-                                }
-                            } else {
-                                hand_off(16w0x57, 12w0x11);
-                            }
-                        } else {
-                            hand_off(16w0x57, 12w0x11);
-                        }
-                    }
-                }
+            if (meta.at == 16w0x8) {
+                // provider/rw (nested-nats.click:7)
+                decide8.apply();
             }
         } else {
             lost();

@@ -42,7 +42,10 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
 }
 
@@ -50,7 +53,10 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x13;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
@@ -85,9 +91,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     Counter<bit<64>, bit<16>>(20, CounterType_t.PACKETS_AND_BYTES) classes;
 
-    action go(bit<16> arm) {
-        meta.arm = arm;
-    }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
         hdr.tag.setValid();
@@ -123,30 +126,22 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 2;
     }
 
-    // Classifier@5 (snf-motivating.click:40)
-    table rules0 {
+    // nat/rw (snf-motivating.click:16)
+    table decide1 {
         key = {
+            hdr.ipv4.isValid(): ternary;
             hdr.ethernet.ether_type: exact;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0x12, 12w0x9);
-        size = 1;
-    }
-
-    // nat/kind (snf-motivating.click:15)
-    table rules3 {
-        key = {
-            hdr.ipv4.protocol: exact;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0xd, 12w0x4);
-        size = 2;
+        size = 11;
     }
 
     apply {
@@ -157,59 +152,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 lost();
             }
         } else if (ig_intr_md.ingress_port == 9w0x1) {
-            // Classifier@5 (snf-motivating.click:40)
-            rules0.apply();
-            if (meta.arm == 16w0x1) {
-                // nat/Enter@1/check (snf-motivating.click:8)
-                if (hdr.ipv4.isValid() && hdr.ipv4.version == 4w0x4) {
-                    // nat/Enter@1/check (snf-motivating.click:8)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                        // nat/kind (snf-motivating.click:15)
-                        if (hdr.ipv4.isValid()) {
-                            rules3.apply();
-                        } else {
-                            hand_off(16w0xd, 12w0x4);
-                        }
-                    } else {
-                        // nat/Enter@1/check (snf-motivating.click:8)
-                        if (hdr.ipv4.isValid() && ((hdr.ipv4.ihl & 4w0xc) == 4w0x0 || hdr.ipv4.ihl == 4w0x4)) {
-                            hand_off(16w0x10, 12w0x7);
-                        } else {
-                            // nat/Enter@1/check (snf-motivating.click:8)
-                            if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                hand_off(16w0xe, 12w0x5);
-                            } else {
-                                hand_off(16w0xf, 12w0x6);
-                            }
-                        }
-                    }
-                } else {
-                    hand_off(16w0x11, 12w0x8);
-                }
-            }
-            if (meta.arm == 16w0x4) {
-                // nat/rw (snf-motivating.click:16)
-                if (hdr.ipv4.isValid() && hdr.ipv4.frag == 13w0x0) {
-                    // nat/rw (snf-motivating.click:16)
-                    if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfffc) == 16w0x18)) {
-                        hand_off(16w0xc, 12w0x3);
-                    } else {
-                        // nat/rw (snf-motivating.click:16)
-                        if (hdr.ipv4.isValid() && hdr.ipv4.protocol == 8w0x6) {
-                            // nat/rw (snf-motivating.click:16)
-                            if (hdr.ipv4.isValid() && ((hdr.ipv4.len & 16w0xfffc) == 16w0x14 || (hdr.ipv4.len & 16w0xfff8) == 16w0x18 || (hdr.ipv4.len & 16w0xfffc) == 16w0x20 || (hdr.ipv4.len & 16w0xfffe) == 16w0x24)) {
-                                hand_off(16w0xc, 12w0x3);
-                            } else {
-                                hand_off(16w0xb, 12w0x2);
-                            }
-                        } else {
-                            hand_off(16w0xa, 12w0x1);
-                        }
-                    }
-                } else {
-                    hand_off(16w0xc, 12w0x3);
-                }
-            }
+            // nat/rw (snf-motivating.click:16)
+            decide1.apply();
         } else {
             lost();
         }

@@ -42,14 +42,20 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<16> at;
     bit<16> arm;
+    bit<16> next;
+    bit<12> list;
     bit<16> class;
     bit<16> zero;
 }
 
 parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
+        meta.at = 16w0x0;
         meta.arm = 16w0x0;
+        meta.next = 16w0x0;
+        meta.list = 12w0x0;
         meta.class = 16w0x27;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
@@ -91,12 +97,13 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     counter(40, CounterType.packets_and_bytes) classes;
 
-    action go(bit<16> arm) {
-        meta.arm = arm;
-    }
     action discard(bit<16> number) {
         meta.class = number;
         mark_to_drop(standard_metadata);
+    }
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
+        meta.arm = arm;
     }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
@@ -134,42 +141,36 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // Classifier@5 (snf-motivating.click:40)
-    table rules1 {
+    table decide1 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            standard_metadata.packet_length: range;
+            hdr.ethernet.ether_type: ternary;
+            hdr.ipv4.version: ternary;
+            hdr.ipv4.ihl: range;
         }
         actions = {
-            go;
             discard;
+            go;
         }
         default_action = discard(16w0x1e);
-        size = 1;
+        size = 7;
     }
 
-    // Classifier@5 (snf-motivating.click:40)
-    table rules12 {
+    // nat/rw (snf-motivating.click:16)
+    table decide4 {
         key = {
-            hdr.ethernet.ether_type: exact;
+            meta.arm: exact;
+            hdr.ipv4.len: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.ihl: ternary;
         }
         actions = {
-            go;
             discard;
+            hand_off;
         }
-        default_action = discard(16w0x1e);
-        size = 1;
-    }
-
-    // nat/kind (snf-motivating.click:15)
-    table rules7 {
-        key = {
-            hdr.ipv4.protocol: exact;
-        }
-        actions = {
-            go;
-            discard;
-        }
-        default_action = discard(16w0x1a);
-        size = 2;
+        default_action = hand_off(16w0x26, 12w0x8);
+        size = 9;
     }
 
     apply {
@@ -181,116 +182,40 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             }
         } else if (standard_metadata.ingress_port == 9w0x1) {
             // Classifier@5 (snf-motivating.click:40)
-            if (standard_metadata.packet_length >= 32w0x22) {
-                // Classifier@5 (snf-motivating.click:40)
-                rules1.apply();
-            } else {
-                // Classifier@5 (snf-motivating.click:40)
-                if (standard_metadata.packet_length >= 32w0xe) {
-                    // Classifier@5 (snf-motivating.click:40)
-                    rules12.apply();
-                } else {
-                    discard(16w0x1e);
-                }
-            }
-            if (meta.arm == 16w0x2) {
+            decide1.apply();
+            if (meta.at == 16w0x2) {
                 // nat/Enter@1/check (snf-motivating.click:8)
-                if (hdr.ipv4.version == 4w0x4) {
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // nat/Enter@1/check (snf-motivating.click:8)
-                    if (hdr.ipv4.ihl == 4w0x5) {
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                         // nat/Enter@1/check (snf-motivating.click:8)
-                        if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // nat/Enter@1/check (snf-motivating.click:8)
-                            if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // nat/Enter@1/check (snf-motivating.click:8)
-                                if (standard_metadata.checksum_error == 1w0) {
-                                    // nat/kind (snf-motivating.click:15)
-                                    rules7.apply();
-                                } else {
-                                    discard(16w0x1b);
-                                }
-                            } else {
-                                discard(16w0x1c);
-                            }
+                        if (standard_metadata.checksum_error == 1w0) {
+                            go(16w0x4, 16w0x7);
                         } else {
-                            discard(16w0x1c);
+                            discard(16w0x1b);
                         }
                     } else {
-                        // nat/Enter@1/check (snf-motivating.click:8)
-                        if (hdr.ipv4.ihl <= 4w0x4) {
-                            discard(16w0x11);
-                        } else {
-                            // nat/Enter@1/check (snf-motivating.click:8)
-                            if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                                // nat/Enter@1/check (snf-motivating.click:8)
-                                if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                    // nat/Enter@1/check (snf-motivating.click:8)
-                                    if (hdr.ipv4.ihl == 4w0x5) {
-                                        hand_off(16w0x23, 12w0x5);
-                                    } else {
-                                        hand_off(16w0x26, 12w0x8);
-                                    }
-                                } else {
-                                    discard(16w0x1c);
-                                }
-                            } else {
-                                discard(16w0x1c);
-                            }
-                        }
+                        discard(16w0x1c);
                     }
                 } else {
-                    discard(16w0x1d);
+                    discard(16w0x1c);
                 }
-            } else if (meta.arm == 16w0xd) {
+            } else if (meta.at == 16w0x3) {
                 // nat/Enter@1/check (snf-motivating.click:8)
-                if ((standard_metadata.packet_length >= 32w0xe && standard_metadata.packet_length <= 32w0x21)) {
-                    discard(16w0xe);
-                } else {
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // nat/Enter@1/check (snf-motivating.click:8)
-                    if (hdr.ipv4.isValid() && hdr.ipv4.ihl <= 4w0x4) {
-                        hand_off(16w0x20, 12w0x2);
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x4, 16w0x16);
                     } else {
-                        // nat/Enter@1/check (snf-motivating.click:8)
-                        if (hdr.ipv4.isValid() && (((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                            // nat/Enter@1/check (snf-motivating.click:8)
-                            if (hdr.ipv4.isValid() && (((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                                // nat/Enter@1/check (snf-motivating.click:8)
-                                if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 4w0x5) {
-                                    hand_off(16w0x1f, 12w0x1);
-                                } else {
-                                    hand_off(16w0x21, 12w0x3);
-                                }
-                            } else {
-                                hand_off(16w0x22, 12w0x4);
-                            }
-                        } else {
-                            hand_off(16w0x22, 12w0x4);
-                        }
+                        discard(16w0x1c);
                     }
+                } else {
+                    discard(16w0x1c);
                 }
             }
-            if (meta.arm == 16w0x8) {
+            if (meta.at == 16w0x4) {
                 // nat/rw (snf-motivating.click:16)
-                if (hdr.ipv4.frag == 13w0x0) {
-                    // nat/rw (snf-motivating.click:16)
-                    if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x1b)) {
-                        discard(16w0x19);
-                    } else {
-                        // nat/rw (snf-motivating.click:16)
-                        if (hdr.ipv4.protocol == 8w0x6) {
-                            // nat/rw (snf-motivating.click:16)
-                            if ((hdr.ipv4.len >= 16w0x14 && hdr.ipv4.len <= 16w0x25)) {
-                                discard(16w0x19);
-                            } else {
-                                hand_off(16w0x25, 12w0x7);
-                            }
-                        } else {
-                            hand_off(16w0x24, 12w0x6);
-                        }
-                    }
-                } else {
-                    discard(16w0x19);
-                }
+                decide4.apply();
             }
         } else {
             lost();

@@ -54,8 +54,8 @@ const MISTAKES: &[Mistake] = &[
         change(line, "\"lpm\":{\"value\":\"", |value| (value as u32).swap_bytes().into())
     }),
     ("a range ends early", ENTRIES, |line| change(line, "\"high\":\"", |high| high - 1)),
-    ("an entry leads to another arm", ENTRIES, |line| {
-        change(line, "{\"name\":\"arm\",\"value\":\"", |arm| arm + 1)
+    ("an entry leads to another table", ENTRIES, |line| {
+        change(line, "{\"name\":\"at\",\"value\":\"", |table| table + 1)
     }),
     ("an entry is too many", ENTRIES, |line| line.ends_with(',').then(|| format!("{line}{line}"))),
     ("an entry is lost", ENTRIES, |line| {
@@ -70,8 +70,8 @@ const MISTAKES: &[Mistake] = &[
     }),
     ("a command is lost", "commands.txt", |line| line.starts_with("table_add").then(String::new)),
     ("a guard is lost", PROGRAM, |line| {
-        let rest = line.trim_start().strip_prefix("if (standard_metadata.packet_length")?;
-        rest.contains(">=").then(|| "if (16w1 == 16w1) {".to_string())
+        let is_guard = line.contains("<= standard_metadata.packet_length) {");
+        is_guard.then(|| "if (16w1 == 16w1) {".to_string())
     }),
     ("arms are swapped", PROGRAM, |line| {
         let when = line.trim_start().strip_prefix("if (")?.strip_suffix(") {")?;

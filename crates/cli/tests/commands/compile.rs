@@ -320,3 +320,52 @@ fn tables_of_p4_programs_lie_in_stages() {
     folder.file("rack.yaml", rack);
     compile(&["--topology", "rack.yaml", "--stages"]).well();
 }
+
+/// A filter, one of so many static NATs by what it decides, and a router behind all of them.
+fn nats(count: usize, entries: usize) -> String {
+    use std::fmt::Write;
+    let arms: Vec<String> = (0..count).map(|arm| format!("src net 10.{arm}.0.0/16")).collect();
+    let mut text = format!(
+        "FromDevice(lan) -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> bpf :: IPClassifier({});\n",
+        arms.join(", ")
+    );
+    let routes: Vec<String> = (0..20).map(|at| format!("20.{at}.0.0/16 {}", at % 2)).collect();
+    let _ =
+        writeln!(text, "get :: GetIPAddress(16) -> fwd :: RadixIPLookup({});", routes.join(", "));
+    for port in 0..2 {
+        let _ = writeln!(
+            text,
+            "fwd[{port}] -> DecIPTTL -> EtherEncap(0x0800, 2:0:0:0:1:1, 2:0:0:0:2:{port}) -> Queue -> ToDevice(w{port});"
+        );
+    }
+    for arm in 0..count {
+        let all: Vec<String> =
+            (0..entries).map(|at| format!("10.{arm}.0.{at}/32 192.0.{arm}.{at} 0")).collect();
+        let _ = writeln!(
+            text,
+            "bpf[{arm}] -> GetIPAddress(12) -> RadixIPLookup({}) -> StoreIPAddress(src) -> get;",
+            all.join(", ")
+        );
+    }
+    text
+}
+
+#[test]
+fn eleven_nats_in_branches_are_one_table_and_the_router_behind_them_is_one() {
+    let folder = Folder::new();
+    folder.file("nats.click", nats(11, 12));
+    let all = ["--target", "p4-tna", "--trust", ALL, "--stages", "--json"];
+    let staged = folder.run(["compile", "nats.click"].iter().chain(&all));
+    let json: Value = serde_json::from_str(staged.well()).expect("JSON");
+    let tables = json["tables"].as_array().unwrap();
+    let keyed = |field: &str| {
+        let is = |of: &&Value| {
+            of["name"].as_str().is_some_and(|name| name.starts_with("routes"))
+                && of["keys"].as_array().unwrap().iter().any(|key| key["field"] == field)
+        };
+        tables.iter().filter(is).map(|of| of["entries"].as_u64().unwrap()).collect::<Vec<u64>>()
+    };
+    assert_eq!((keyed("meta.list"), keyed("ipv4.src")), (vec![132], vec![132]), "{json:#}");
+    assert_eq!(keyed("ipv4.dst"), [20], "{json:#}");
+    assert!(json["stages"]["needed"].as_u64().unwrap() <= 6, "{json:#}");
+}

@@ -3,7 +3,9 @@
 mod entries;
 mod exit;
 mod headers;
+mod nodes;
 mod number;
+mod part;
 mod pipeline;
 mod print;
 mod sketch;

@@ -78,7 +78,13 @@ impl Expr {
 
     /// Whether a table's key can be this as it is.
     pub(super) fn is_plain(&self) -> bool {
-        !self.is_constant() && !self.text.contains(['(', ' '])
+        let is_valid = self.text.ends_with(".isValid()");
+        !self.is_constant() && (is_valid || !self.text.contains(['(', ' ']))
+    }
+
+    /// Whether a header is there.
+    pub(super) fn valid(header: Instance) -> Self {
+        Self::variable(format!("hdr.{}.isValid()", header.name()), 1)
     }
 }
 
@@ -90,9 +96,9 @@ pub(super) fn ones(width: u16) -> u128 {
 /// Rows that lookups found, where they are known.
 pub(super) type Rows = BTreeMap<LookupId, std::sync::Arc<[u128]>>;
 
-/// The metadata that keeps what a lookup found.
-pub(super) fn found(lookup: LookupId, index: u8) -> String {
-    format!("meta.found{}_{index}", lookup.0)
+/// The metadata that keeps what the lookups of a table found.
+pub(super) fn found(table: u16, index: u8) -> String {
+    format!("meta.found{table}_{index}")
 }
 
 /// Makes expressions of a step's numbers.
@@ -103,6 +109,8 @@ pub(super) struct Numbers<'a> {
     /// What is known of packets that come to the step.
     pub(super) facts: Option<&'a Facts>,
     pub(super) rows: &'a Rows,
+    /// By lookup: the number of its table, where several have one.
+    pub(super) slots: Option<&'a BTreeMap<LookupId, u16>>,
     /// Statements that have to come before: where variables may be declared.
     pub(super) before: Option<Vec<String>>,
     /// Prefix of the names of variables.
@@ -110,6 +118,14 @@ pub(super) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
+    /// The metadata that keeps what a lookup found.
+    pub(super) fn found(&self, lookup: LookupId, index: u8) -> String {
+        match self.slots.and_then(|slots| slots.get(&lookup)) {
+            Some(table) => found(*table, index),
+            None => format!("meta.alone{}_{index}", lookup.0),
+        }
+    }
+
     fn called(&self, field: Field) -> String {
         let bits = headers::pieces(self.placed, field.offset.into(), field.width);
         match bits.as_deref() {
@@ -236,7 +252,7 @@ impl<'a> Numbers<'a> {
                     return Err(Lack::Flows);
                 }
                 let of = self.program.bound_width(lookup, index);
-                Ok(Expr::variable(found(lookup, index), of).cast(width))
+                Ok(Expr::variable(self.found(lookup, index), of).cast(width))
             }
             Term::Slice { of, low, width: own } => {
                 let own = u16::from(own);

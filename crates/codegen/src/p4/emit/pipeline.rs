@@ -113,12 +113,10 @@ pub(super) enum Statement {
     /// The step that follows; its element, file and line.
     Step(StepId, String),
     If(When, Vec<Statement>, Vec<Statement>),
-    /// What packets do by the arm that they are at. None of these arms leads to another.
+    /// What packets do by the number of the table that they are at. None of these leads to another.
     Arms(Vec<(u32, Vec<Statement>)>),
     Apply(usize),
     Call(Call),
-    /// The metadata gets the number of an arm.
-    Go(u32),
     /// A local variable gets a number, that is made from these fields.
     Set(String, String, BTreeSet<String>),
 }

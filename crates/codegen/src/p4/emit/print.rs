@@ -409,11 +409,10 @@ fn block(text: &mut Text, pipeline: &Pipeline, statements: &[Statement]) {
                 text.line(&format!("{}.apply();", pipeline.tables[*table].name))
             }
             Statement::Call(of) => text.line(&format!("{};", call(pipeline, of))),
-            Statement::Go(arm) => text.line(&format!("meta.arm = 16w{arm:#x};")),
             Statement::Arms(arms) => {
                 for (at, (number, statements)) in arms.iter().enumerate() {
                     let before = if at > 0 { "} else " } else { "" };
-                    text.line(&format!("{before}if (meta.arm == 16w{number:#x}) {{"));
+                    text.line(&format!("{before}if (meta.at == 16w{number:#x}) {{"));
                     block(text, pipeline, statements);
                 }
                 text.line("}");

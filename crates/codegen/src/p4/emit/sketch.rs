@@ -78,7 +78,7 @@ impl Sketch<'_> {
     /// A field by its name in the program, perhaps with the bits of it that are meant.
     fn field(&mut self, text: &str) -> FieldId {
         let name = text.split('[').next().unwrap_or(text);
-        let name = name.strip_prefix("hdr.").unwrap_or(name);
+        let name = &name.strip_prefix("hdr.").unwrap_or(name).replace("isValid()", "$valid")[..];
         let name = if name == self.arch.egress() { "egress port" } else { name };
         if let Some(known) = self.fields.get(name) {
             return *known;
@@ -217,7 +217,7 @@ impl Sketch<'_> {
                     self.arm(branch, 0, |sketch| sketch.block(no));
                 }
                 Statement::Arms(arms) => {
-                    let field = self.field("meta.arm");
+                    let field = self.field("meta.at");
                     let branch = self.all.branch(Decision::Fields(vec![field]));
                     for (number, inner) in arms {
                         self.arm(branch, *number, |sketch| sketch.block(inner));
@@ -235,12 +235,6 @@ impl Sketch<'_> {
                     let number = call.arguments.first().copied().unwrap_or(0);
                     let name = format!("{}{number}", action.name);
                     self.always(&name, action, false);
-                }
-                Statement::Go(_) => {
-                    let writes = vec![self.field("meta.arm")];
-                    let name = format!("go{}", self.step.0);
-                    let go = stages::Action { writes, ..stages::Action::default() };
-                    self.always(&name, go, false);
                 }
                 Statement::Set(variable, _, reads) => {
                     let reads = self.all_of(reads);

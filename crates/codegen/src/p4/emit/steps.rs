@@ -1,20 +1,22 @@
 //! Steps of segments as tables and conditions.
 //!
-//! A test that fits a condition is an `if`; whatever chooses among more is a table. A step that one condition alone leads
-//! to stands in its branch. Others are arms: the metadata holds the number of the arm that a packet goes on at, which is
-//! tested before each, in an order in which each stands behind those that lead to it (Lemur §2.5.2.2).
+//! [`nodes`](super::nodes) says which steps become which table. Metadata holds the number of the table that a packet meets
+//! next (`at`), the step at which it goes on there (`arm`), which of several lists of entries it is looked up in (`list`),
+//! and what was found (`next`). Tables of a level are exclusive (Lemur §2.5.2.2). A test that is no set of masks is an `if`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ir::layout::{Facts, Layout, Layouts};
-use ir::program::{Atom, Entries, LookupId, Program, Step, StepId, Term, TermId};
+use ir::layout::Layout;
+use ir::program::{Atom, Entries, LookupId, Program, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, PrefixTable, Span};
 
 use super::super::Arch;
 use super::exit;
-use super::headers::{Instance, Need, Placed, placed, tags};
+use super::headers::{Instance, Need, placed, tags};
+use super::nodes::{self, Spec, Tree};
 use super::number::{Expr, Numbers, Rows, found};
+use super::part::Part;
 use super::pipeline::{
     Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, masked,
     prefixes,
@@ -27,8 +29,9 @@ const MOST_ENTRIES: usize = 1 << 17;
 const MOST_PREFIXES: usize = 64;
 /// The widest key that Tofino matches by ranges.
 const RANGE_WIDTH: u16 = 20;
-/// Branches within branches.
-const MOST_DEPTH: usize = 12;
+/// Bits of the number of a list of entries among those of a table: with an IPv4 address a row of TCAM.
+const LIST: u16 = 12;
+const MOST_LISTS: usize = 1 << LIST;
 /// Arms that one chain of conditions tells apart.
 const MOST_ARMS: usize = 64;
 /// Numbers of arms and classes.
@@ -55,6 +58,7 @@ pub(super) fn decides(
         placed: &places,
         facts: None,
         rows: &rows,
+        slots: None,
         before: None,
         variables: 0,
     };
@@ -122,6 +126,7 @@ pub(super) fn does(
         placed: &places,
         facts: None,
         rows: &rows,
+        slots: None,
         before: None,
         variables: 0,
     };
@@ -171,7 +176,10 @@ fn presumptions(arch: Arch, needs: Vec<Need>) -> Result<Vec<Presumption>, Lack> 
     Ok(needs.filter(is_asked).map(one).collect())
 }
 
-fn routes(program: &Program, lookup: LookupId) -> Result<(TermId, Arc<PrefixTable>), Lack> {
+pub(super) fn routes(
+    program: &Program,
+    lookup: LookupId,
+) -> Result<(TermId, Arc<PrefixTable>), Lack> {
     let asked = program.lookups.get(usize::from(lookup.0)).ok_or(Lack::Flows)?;
     let table = program.tables.get(usize::from(asked.table.0)).ok_or(Lack::Flows)?;
     let Entries::Prefixes(prefixes) = &table.entries else { return Err(Lack::Flows) };
@@ -227,68 +235,24 @@ pub(super) struct Builder<'a> {
     arch: Arch,
     device: &'a Device<'a>,
     pub(super) pipeline: Pipeline,
+    /// Numbers of tables that were given.
+    tables: u16,
 }
 
 type Failure = (StepId, Lack);
 
-/// A segment on its way into the pipeline.
-struct Part<'a> {
-    segment: &'a Segment,
-    /// What its steps are counted from.
-    base: u32,
-    layouts: Layouts,
-    places: Vec<Vec<Placed>>,
-    /// By step: how many branches lead to it, and whether tables do.
-    branches: Vec<usize>,
-    arms: BTreeSet<StepId>,
-    /// Arms that the statements that are made lead to.
-    led: BTreeSet<StepId>,
-    wanted: Vec<BTreeSet<LookupId>>,
-}
-
-/// By step: the lookups whose numbers are used there or behind.
-fn wanted(program: &Program) -> Vec<BTreeSet<LookupId>> {
-    let mut of_terms: Vec<BTreeSet<LookupId>> = Vec::with_capacity(program.terms.len());
-    for term in &program.terms {
-        let mut set: BTreeSet<LookupId> = term
-            .operands()
-            .iter()
-            .flat_map(|operand| of_terms[operand.0 as usize].clone())
-            .collect();
-        if let Term::Bound(lookup, _) = term {
-            set.insert(*lookup);
-        }
-        of_terms.push(set);
-    }
-    let mut all = vec![BTreeSet::new(); program.steps.len()];
-    for (at, step) in program.steps.iter().enumerate().rev() {
-        let mut terms = match step {
-            Step::Exit(exit) => exit::terms(exit),
-            step => step.terms(),
-        };
-        if let Step::Lookup { lookup, .. } = step {
-            terms.extend(&program.lookups[usize::from(lookup.0)].key);
-        }
-        let mut set: BTreeSet<LookupId> =
-            step.next().flat_map(|next| all[next.0 as usize].clone()).collect();
-        if let Step::Lookup { lookup, .. } = step {
-            set.remove(lookup);
-        }
-        set.extend(terms.iter().flat_map(|term| of_terms[term.0 as usize].clone()));
-        all[at] = set;
-    }
-    all
-}
-
 impl<'a> Builder<'a> {
     pub(super) fn new(arch: Arch, device: &'a Device<'a>) -> Self {
-        Self { arch, device, pipeline: Pipeline::default() }
+        Self { arch, device, pipeline: Pipeline::default(), tables: 0 }
     }
 
     /// Adds all segments.
     pub(super) fn build(&mut self) -> Result<(), (usize, StepId, Lack)> {
         let mut base = 0;
-        self.pipeline.metadata.extend([("arm".into(), 16), (CLASS.into(), 16)]);
+        self.pipeline.metadata.extend(
+            [("at", 16), ("arm", 16), ("next", 16), ("list", LIST), (CLASS, 16)]
+                .map(|(name, width)| (name.to_string(), width)),
+        );
         self.pipeline.headers.insert(Instance::Ethernet);
         for (index, segment) in self.device.segments.iter().enumerate() {
             let statements =
@@ -303,74 +267,237 @@ impl<'a> Builder<'a> {
     }
 
     fn part(&mut self, segment: &'a Segment, base: u32) -> Result<Vec<Statement>, Failure> {
-        let program = &segment.program;
-        let count = program.steps.len();
-        let mut part = Part {
-            segment,
-            base,
-            layouts: Layouts::of(program),
-            places: segment.layouts.iter().map(placed).collect(),
-            branches: vec![0; count],
-            arms: BTreeSet::new(),
-            led: BTreeSet::new(),
-            wanted: wanted(program),
-        };
         for layout in &segment.layouts {
             for (known, tag) in self.pipeline.tags.iter_mut().zip(tags(layout)) {
                 known.insert(tag);
             }
         }
-        for at in (0..count as u32).map(StepId) {
-            for next in program.step(at).next() {
-                match self.is_branch(&part, at) {
-                    true => part.branches[next.0 as usize] += 1,
-                    false => drop(part.arms.insert(next)),
+        let mut part = Part::new(self.arch, segment, base);
+        part.plan = nodes::plan(&part, self.tables + 1);
+        let mut statements = Vec::new();
+        for (number, level) in part.plan.levels.iter().enumerate() {
+            let mut arms = Vec::new();
+            for (table, spec) in level {
+                self.tables = self.tables.max(*table);
+                let inner = match spec {
+                    Spec::Trees(trees) => self.trees(&part, *table, trees)?,
+                    Spec::Step(at) => self.step(&part, *at, 0)?,
+                    Spec::Lookups(lists, then) => self.lookups(&part, *table, lists, *then)?,
+                };
+                match number {
+                    0 => statements.extend(inner),
+                    _ => arms.push((u32::from(*table), inner)),
                 }
             }
+            statements.extend(arms.chunks(MOST_ARMS).map(|arms| Statement::Arms(arms.to_vec())));
         }
-        let more = (0..count as u32).map(StepId).filter(|at| part.branches[at.0 as usize] > 1);
-        let more: Vec<StepId> = more.collect();
-        part.arms.extend(more);
-        let mut statements = self.step(&mut part, StepId(0), 0)?;
-        // Each stands behind those that lead to it, beside those that do not.
-        let mut level: BTreeMap<StepId, usize> = BTreeMap::new();
-        let mut levels: Vec<Vec<(u32, Vec<Statement>)>> = Vec::new();
-        for at in (0..count as u32).map(StepId) {
-            let mut next = 0;
-            if at.0 > 0 {
-                let Some(own) = level.get(&at).copied() else { continue };
-                let inner = self.step(&mut part, at, 1)?;
-                levels.resize_with(levels.len().max(own + 1), Vec::new);
-                levels[own].push((part.base + at.0, inner));
-                next = own + 1;
-            }
-            for to in std::mem::take(&mut part.led) {
-                let known = level.entry(to).or_insert(next);
-                *known = next.max(*known);
-            }
-        }
-        let arms = levels.iter().flat_map(|level| level.chunks(MOST_ARMS));
-        statements.extend(arms.map(|arms| Statement::Arms(arms.to_vec())));
         Ok(statements)
     }
 
-    fn numbers<'p>(&self, part: &'p Part<'a>, at: StepId, rows: &'p Rows) -> Numbers<'p> {
-        let placed = part.places.get(at.0 as usize).map_or(&[][..], Vec::as_slice);
-        Numbers {
-            arch: self.arch,
-            program: &part.segment.program,
-            placed,
-            facts: part.facts(at),
-            rows,
-            before: None,
-            variables: 0,
+    /// The table of trees.
+    fn trees(
+        &mut self,
+        part: &Part<'a>,
+        table: u16,
+        trees: &[Tree],
+    ) -> Result<Vec<Statement>, Failure> {
+        let first = trees.first().map_or(StepId(0), |tree| tree.step);
+        let none = Rows::new();
+        // What was found by different lookups is told apart by the arm, too.
+        let arm = |tree: &Tree| part.base + tree.found.map_or(tree.step, |found| found.0).0;
+        let arms: BTreeSet<u32> = trees.iter().map(arm).collect();
+        let mut keys: Vec<Expr> = Vec::new();
+        let mut column = |of: Expr| match keys.iter().position(|known| known.text == of.text) {
+            Some(at) => at,
+            None => {
+                keys.push(of);
+                keys.len() - 1
+            }
+        };
+        let mut lines: Vec<(BTreeMap<usize, IntervalSet>, StepId, String)> = Vec::new();
+        // Where headers are there comes first: fields are read of those that are.
+        let mut needs: BTreeSet<Instance> = BTreeSet::new();
+        trees.iter().flat_map(|tree| &tree.rows).for_each(|row| needs.extend(&row.needs));
+        if arms.len() > 1 {
+            column(Expr::variable("meta.arm".into(), 16));
         }
+        let mut rows = Vec::new();
+        for tree in trees {
+            for row in &tree.rows {
+                rows.push((arm(tree), tree.found, row));
+            }
+        }
+        if trees.iter().any(|tree| tree.found.is_some()) {
+            column(Expr::variable("meta.next".into(), 16));
+        }
+        for need in &needs {
+            column(Expr::valid(*need));
+        }
+        for (arm, found, row) in rows {
+            let mut sets = BTreeMap::new();
+            if arms.len() > 1 {
+                let at = column(Expr::variable("meta.arm".into(), 16));
+                sets.insert(at, IntervalSet::single(arm.into()));
+            }
+            if let Some((_, found)) = found {
+                let at = column(Expr::variable("meta.next".into(), 16));
+                sets.insert(at, IntervalSet::single(found.into()));
+            }
+            for need in &row.needs {
+                sets.insert(column(Expr::valid(*need)), IntervalSet::single(1));
+            }
+            for (term, (at, set)) in &row.tests {
+                let of = part.numbers(*at, &none).whole(*term).map_err(|lack| (*at, lack))?;
+                let at = column(Expr { needs: BTreeSet::new(), ..of });
+                let set = match sets.get(&at) {
+                    Some(known) => set.intersect(known),
+                    None => set.clone(),
+                };
+                sets.insert(at, set);
+            }
+            lines.push((sets, row.to, self.comment(row.from.0, row.from.1)));
+        }
+        let count = keys.len();
+        let mut made = Vec::new();
+        for (mut sets, to, origin) in lines {
+            let call = self.call(part, to, None)?;
+            let sets = (0..count).map(|at| sets.remove(&at)).collect();
+            made.push(Line { sets, call, origin });
+        }
+        let Some(last) = made.pop() else { return Ok(Vec::new()) };
+        let from = trees.first().and_then(|tree| tree.rows.first()).map(|row| row.from.0);
+        let element = from.unwrap_or(part.segment.program.entry.node);
+        self.table(first, ("decide", element, table.into()), keys, made, last.call)
     }
 
-    /// Whether a step is an `if`.
-    fn is_branch(&self, part: &Part<'a>, at: StepId) -> bool {
-        let Step::Test { atom, .. } = part.segment.program.step(at) else { return false };
-        self.numbers(part, at, &Rows::new()).condition(atom).is_ok()
+    /// The table of lookups that are joined, or of one.
+    fn lookups(
+        &mut self,
+        part: &Part<'a>,
+        table: u16,
+        lists: &[Vec<StepId>],
+        then: u16,
+    ) -> Result<Vec<Statement>, Failure> {
+        let program = &part.segment.program;
+        let alone = lists.iter().flatten().count() == 1;
+        let mut entries = Vec::new();
+        let (mut key, mut needs, mut missed) = (None, BTreeSet::new(), None);
+        let mut origin = None;
+        let wanted = lists.iter().flatten().any(|at| match program.step(*at) {
+            Step::Lookup { lookup, .. } => {
+                let to = part.plan.found.get(at).into_iter().flat_map(|found| &found.to);
+                to.into_iter().any(|to| part.wanted[to.0 as usize].contains(lookup))
+            }
+            _ => false,
+        });
+        for (list, number) in lists.iter().zip(0_u16..) {
+            for at in list {
+                let Step::Lookup { lookup, .. } = program.step(*at) else { continue };
+                let (of, routes) = routes(program, *lookup).map_err(|lack| (*at, lack))?;
+                let of = part.numbers(*at, &Rows::new()).number(of, routes.width());
+                let of = of.map_err(|lack| (*at, lack))?;
+                needs.extend(of.needs.iter().copied());
+                key = Some(Expr { needs: BTreeSet::new(), ..of });
+            }
+            let Some(at) = list.first() else { continue };
+            let (Step::Lookup { lookup, .. }, Some(found)) =
+                (program.step(*at), part.plan.found.get(at))
+            else {
+                continue;
+            };
+            let (_, routes) = routes(program, *lookup).map_err(|lack| (*at, lack))?;
+            let element = program.lookups[usize::from(lookup.0)].element;
+            origin.get_or_insert(element);
+            let mut all: Vec<_> = routes.entries().collect();
+            all.sort_by_key(|entry| std::cmp::Reverse(entry.length));
+            let width = |index: u8| program.bound_width(*lookup, index).max(1);
+            let values = if wanted { program.lookups[usize::from(lookup.0)].values } else { 0 };
+            let widths: Vec<u16> = (0..values).map(width).collect();
+            let text = self.comment(element, None);
+            for (entry, next) in all.into_iter().zip(&found.of) {
+                let to = found.to[usize::from(*next)];
+                let call = match program.step(to) {
+                    Step::Exit(_) if alone => self.call(part, to, Some((*lookup, &entry.row)))?,
+                    _ => self.found(table, then, *next, &widths, &entry.row),
+                };
+                let mut matches = vec![Match::Prefix(entry.prefix, entry.length)];
+                if lists.len() > 1 {
+                    matches.insert(0, Match::Exact(number.into()));
+                }
+                entries.push(Entry { matches, call, origin: text.clone() });
+            }
+            if missed.is_none() {
+                missed = Some(match program.step(found.to[0]) {
+                    Step::Exit(_) if alone => self.call(part, found.to[0], None)?,
+                    _ => self.found(table, then, 0, &widths, &[]),
+                });
+            }
+        }
+        let first = lists.iter().flatten().next().copied().unwrap_or(StepId(0));
+        let (Some(key), Some(missed), Some(element)) = (key, missed, origin) else {
+            return Ok(Vec::new());
+        };
+        if entries.len() > MOST_ENTRIES {
+            return Err((first, Lack::Room("entries", entries.len(), MOST_ENTRIES)));
+        }
+        if lists.len() > MOST_LISTS {
+            return Err((first, Lack::Room("lists", lists.len(), MOST_LISTS)));
+        }
+        // Whole numbers need no prefixes.
+        let width = key.width;
+        let mut kind = Kind::Lpm;
+        if entries.iter().all(
+            |of| matches!(of.matches.last(), Some(Match::Prefix(_, length)) if *length == width),
+        ) {
+            kind = Kind::Exact;
+            for of in entries.iter_mut().flat_map(|of| of.matches.last_mut()) {
+                if let Match::Prefix(value, _) = *of {
+                    *of = Match::Exact(value);
+                }
+            }
+        }
+        let mut keys = vec![(Expr { needs, ..key }, kind)];
+        if lists.len() > 1 {
+            keys.insert(0, (Expr::variable("meta.list".into(), LIST), Kind::Exact));
+        }
+        self.apply(first, ("routes", element, table.into()), keys, entries, missed)
+    }
+
+    /// Keeps what was found, and goes on at the table that decides by it.
+    fn found(&mut self, table: u16, then: u16, next: u16, widths: &[u16], row: &[u128]) -> Call {
+        let mut action = Action {
+            name: String::new(),
+            parameters: vec![("next".into(), 16)],
+            body: vec!["meta.next = next;".into(), format!("meta.at = 16w{then:#x};")],
+            reads: BTreeSet::new(),
+            writes: BTreeSet::from(["meta.next".into(), "meta.at".into()]),
+        };
+        let mut arguments = vec![u128::from(next)];
+        for (index, &width) in (0_u8..).zip(widths) {
+            let value = row.get(usize::from(index)).copied().unwrap_or(0);
+            self.keep(&mut action, &mut arguments, &found(table, index), (index, width, value));
+        }
+        Call { action: self.pipeline.action("found", action), arguments }
+    }
+
+    /// An action gets a parameter that it keeps in metadata.
+    fn keep(
+        &mut self,
+        action: &mut Action,
+        arguments: &mut Vec<u128>,
+        field: &str,
+        (index, width, value): (u8, u16, u128),
+    ) {
+        let of = field.trim_start_matches("meta.").to_string();
+        match self.pipeline.metadata.iter_mut().find(|known| known.0 == of) {
+            Some(known) => known.1 = known.1.max(width),
+            None => self.pipeline.metadata.push((of, width)),
+        }
+        let parameter = format!("value{index}");
+        action.body.push(format!("{field} = {parameter};"));
+        action.parameters.push((parameter, width));
+        action.writes.insert(field.into());
+        arguments.push(value);
     }
 
     fn comment(&self, element: NodeId, span: Option<Span>) -> String {
@@ -380,25 +507,20 @@ impl<'a> Builder<'a> {
     /// Statements that lead to a step.
     fn lead(
         &mut self,
-        part: &mut Part<'a>,
+        part: &Part<'a>,
         to: StepId,
         depth: usize,
     ) -> Result<Vec<Statement>, Failure> {
-        let is_exit = matches!(part.segment.program.step(to), Step::Exit(_));
-        if !is_exit && (part.arms.contains(&to) || depth >= MOST_DEPTH) {
-            part.led.insert(to);
-            return Ok(vec![Statement::Go(part.base + to.0)]);
-        }
-        match is_exit {
-            true => Ok(vec![Statement::Call(self.call(part, to, None)?)]),
-            false => self.step(part, to, depth),
+        match part.is_within(to, depth) {
+            true => self.step(part, to, depth),
+            false => Ok(vec![Statement::Call(self.call(part, to, None)?)]),
         }
     }
 
     /// A call of the action that leads to a step, or does what an exit does.
     fn call(
         &mut self,
-        part: &mut Part<'a>,
+        part: &Part<'a>,
         to: StepId,
         row: Option<(LookupId, &Arc<[u128]>)>,
     ) -> Result<Call, Failure> {
@@ -409,11 +531,9 @@ impl<'a> Builder<'a> {
         let to = part.behind(to, &rows);
         let number = part.base + to.0;
         let Step::Exit(exit) = part.segment.program.step(to) else {
-            part.arms.insert(to);
-            part.led.insert(to);
             return Ok(self.go(part, to, row));
         };
-        let mut numbers = self.numbers(part, to, &rows);
+        let mut numbers = part.numbers(to, &rows);
         let port = match exit.end {
             ir::program::End::Push { to: port, .. } => {
                 let port = self.device.egress.get(&port).copied();
@@ -437,32 +557,33 @@ impl<'a> Builder<'a> {
 
     /// Goes on at an arm, with what a lookup found if that is wanted there.
     fn go(&mut self, part: &Part<'a>, to: StepId, row: Option<(LookupId, &Arc<[u128]>)>) -> Call {
+        let (table, list) = part.plan.at.get(&to).copied().unwrap_or_default();
         let mut action = Action {
             name: String::new(),
-            parameters: vec![("arm".into(), 16)],
-            body: vec!["meta.arm = arm;".into()],
+            parameters: vec![("at".into(), 16), ("arm".into(), 16)],
+            body: vec!["meta.at = at;".into(), "meta.arm = arm;".into()],
             reads: BTreeSet::new(),
-            writes: BTreeSet::from(["meta.arm".into()]),
+            writes: BTreeSet::from(["meta.at".into(), "meta.arm".into()]),
         };
-        let mut arguments = vec![u128::from(part.base + to.0)];
+        let mut arguments = vec![u128::from(table), u128::from(part.base + to.0)];
         let mut name = "go".to_string();
+        if part.plan.has_lists(table) {
+            name.push_str("_list");
+            action.parameters.push(("list".into(), LIST));
+            action.body.push("meta.list = list;".into());
+            action.writes.insert("meta.list".into());
+            arguments.push(list.into());
+        }
         if let Some((lookup, row)) =
             row.filter(|(lookup, _)| part.wanted[to.0 as usize].contains(lookup))
         {
             let program = &part.segment.program;
-            name = format!("go_found{}", lookup.0);
+            name.push_str("_found");
             for index in 0..program.lookups[usize::from(lookup.0)].values {
                 let width = program.bound_width(lookup, index).max(1);
-                let (field, parameter) = (found(lookup, index), format!("value{index}"));
-                let of = field.trim_start_matches("meta.").to_string();
-                match self.pipeline.metadata.iter_mut().find(|known| known.0 == of) {
-                    Some(known) => known.1 = known.1.max(width),
-                    None => self.pipeline.metadata.push((of, width)),
-                }
-                action.body.push(format!("{field} = {parameter};"));
-                action.parameters.push((parameter, width));
-                action.writes.insert(field);
-                arguments.push(row.get(usize::from(index)).copied().unwrap_or(0));
+                let value = row.get(usize::from(index)).copied().unwrap_or(0);
+                let field = part.found(lookup, index);
+                self.keep(&mut action, &mut arguments, &field, (index, width, value));
             }
         }
         Call { action: self.pipeline.action(&name, action), arguments }
@@ -470,7 +591,7 @@ impl<'a> Builder<'a> {
 
     fn step(
         &mut self,
-        part: &mut Part<'a>,
+        part: &Part<'a>,
         at: StepId,
         depth: usize,
     ) -> Result<Vec<Statement>, Failure> {
@@ -481,7 +602,7 @@ impl<'a> Builder<'a> {
         match program.step(at) {
             Step::Exit(_) => Ok(vec![Statement::Call(self.call(part, at, None)?)]),
             Step::Test { atom, yes, no, element } => {
-                let mut numbers = self.numbers(part, at, &none);
+                let mut numbers = part.numbers(at, &none);
                 match (numbers.condition(atom), atom) {
                     (Ok(when), _) => {
                         if when.text.contains("checksum_error") {
@@ -506,23 +627,27 @@ impl<'a> Builder<'a> {
                         let origin = self.comment(*element, None);
                         let call = self.call(part, to, None)?;
                         let line = Line { sets: vec![Some(few)], call, origin };
-                        self.table(part, at, ("test", *element), vec![of], vec![line], otherwise)
+                        let otherwise = self.call(part, otherwise, None)?;
+                        let name = ("test", *element, part.base + at.0);
+                        self.table(at, name, vec![of], vec![line], otherwise)
                     }
                     (Err(lack), _) => Err(fail(lack)),
                 }
             }
             Step::Switch { on, cases, otherwise, element } => {
-                let of = self.numbers(part, at, &none).whole(*on).map_err(fail)?;
+                let of = part.numbers(at, &none).whole(*on).map_err(fail)?;
                 let mut lines = Vec::new();
                 for (set, to) in cases {
                     let origin = self.comment(*element, None);
                     let call = self.call(part, *to, None)?;
                     lines.push(Line { sets: vec![Some(set.clone())], call, origin });
                 }
-                self.table(part, at, ("switch", *element), vec![of], lines, *otherwise)
+                let otherwise = self.call(part, *otherwise, None)?;
+                let name = ("switch", *element, part.base + at.0);
+                self.table(at, name, vec![of], lines, otherwise)
             }
             Step::Classify { keys, rules, arms, otherwise, element, .. } => {
-                let mut numbers = self.numbers(part, at, &none);
+                let mut numbers = part.numbers(at, &none);
                 let of = keys.iter().map(|key| numbers.whole(*key)).collect::<Result<Vec<_>, _>>();
                 let of = of.map_err(fail)?;
                 let mut lines = Vec::new();
@@ -537,12 +662,14 @@ impl<'a> Builder<'a> {
                         lines.push(Line { sets, call: call.clone(), origin: origin.clone() });
                     }
                 }
-                self.table(part, at, ("rules", *element), of, lines, *otherwise)
+                let otherwise = self.call(part, *otherwise, None)?;
+                let name = ("rules", *element, part.base + at.0);
+                self.table(at, name, of, lines, otherwise)
             }
             Step::Lookup { lookup, hit, miss } => {
                 let (key, table) = routes(program, *lookup).map_err(fail)?;
                 let element = program.lookups[usize::from(lookup.0)].element;
-                let of = self.numbers(part, at, &none).number(key, table.width()).map_err(fail)?;
+                let of = part.numbers(at, &none).number(key, table.width()).map_err(fail)?;
                 let mut entries = Vec::new();
                 let mut all: Vec<_> = table.entries().collect();
                 all.sort_by_key(|entry| std::cmp::Reverse(entry.length));
@@ -553,7 +680,8 @@ impl<'a> Builder<'a> {
                     entries.push(Entry { matches, call, origin: origin.clone() });
                 }
                 let otherwise = self.call(part, *miss, None)?;
-                self.apply(part, at, ("routes", element), vec![(of, Kind::Lpm)], entries, otherwise)
+                let name = ("lookup", element, part.base + at.0);
+                self.apply(at, name, vec![(of, Kind::Lpm)], entries, otherwise)
             }
         }
     }
@@ -577,14 +705,12 @@ impl<'a> Builder<'a> {
 
     fn table(
         &mut self,
-        part: &mut Part<'a>,
         at: StepId,
-        of: (&str, NodeId),
+        of: (&str, NodeId, u32),
         keys: Vec<Expr>,
         mut lines: Vec<Line>,
-        otherwise: StepId,
+        mut default: Call,
     ) -> Result<Vec<Statement>, Failure> {
-        let mut default = self.call(part, otherwise, None)?;
         // Behind one that takes all comes none.
         if let Some(last) = lines.iter().position(|line| line.sets.iter().all(Option::is_none)) {
             default = lines[last].call.clone();
@@ -640,19 +766,17 @@ impl<'a> Builder<'a> {
                 return Err((at, Lack::Room("entries", entries.len(), MOST_ENTRIES)));
             }
         }
-        self.apply(part, at, of, chosen, entries, default)
+        self.apply(at, of, chosen, entries, default)
     }
 
     fn apply(
         &mut self,
-        part: &Part<'a>,
         at: StepId,
-        (what, element): (&str, NodeId),
+        (what, element, number): (&str, NodeId, u32),
         of: Vec<(Expr, Kind)>,
         entries: Vec<Entry>,
         otherwise: Call,
     ) -> Result<Vec<Statement>, Failure> {
-        let number = part.base + at.0;
         let origin = self.comment(element, None);
         let mut statements = vec![Statement::Step(at, origin.clone())];
         if entries.is_empty() {
@@ -693,45 +817,4 @@ impl<'a> Builder<'a> {
 /// Conditions that headers are there.
 fn valid(needs: &BTreeSet<Instance>) -> Vec<String> {
     needs.iter().map(|need| format!("hdr.{}.isValid()", need.name())).collect()
-}
-
-impl Part<'_> {
-    fn facts(&self, at: StepId) -> Option<&Facts> {
-        self.layouts.facts(at)
-    }
-
-    /// Where a packet gets to whose lookup found a row, as far as only this decides.
-    fn behind(&self, mut at: StepId, rows: &Rows) -> StepId {
-        let program = &self.segment.program;
-        let none = Vec::new();
-        let numbers = Numbers {
-            arch: Arch::Tna,
-            program,
-            placed: &none,
-            facts: None,
-            rows,
-            before: None,
-            variables: 0,
-        };
-        loop {
-            let next = match program.step(at) {
-                Step::Test { atom: Atom::Test(term, set), yes, no, .. }
-                    if exit::is_found(program, *term) =>
-                {
-                    numbers.value(*term).map(|value| if set.contains(value) { *yes } else { *no })
-                }
-                Step::Switch { on, cases, otherwise, .. } if exit::is_found(program, *on) => {
-                    numbers.value(*on).map(|value| {
-                        let case = cases.iter().find(|case| case.0.contains(value));
-                        case.map_or(*otherwise, |case| case.1)
-                    })
-                }
-                _ => None,
-            };
-            match next {
-                Some(next) if next > at => at = next,
-                _ => return at,
-            }
-        }
-    }
 }

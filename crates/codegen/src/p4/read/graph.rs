@@ -7,7 +7,7 @@ use ir::field::meta;
 use ir::program::{Atom, ClassifyRule, Exit, Program, Step, StepId, Term, TermId};
 use ir::{IntervalSet, NodeId};
 
-use super::code;
+use super::code::{self, Instr};
 use super::lexer::Failure;
 use super::machine::{Machine, Next, Place, Rules, State, Stop, undefined};
 use super::output::{Output, is_open, lost, output};
@@ -138,8 +138,10 @@ fn forget(machine: &Machine<'_>, place: &mut Place) {
     }
     let verifies = here.is_some_and(|live| live.contains("checksum_error"));
     let open = machine.parsing.open(&place.state.parse, &machine.headers);
+    // What the parser was asked says which entries of a table match.
+    let looks_up = matches!(machine.code.get(place.at), Some(Instr::Apply(..)));
     place.state.known.retain(|of, _| match machine.terms.term(*of) {
-        _ if verifies => true,
+        _ if verifies || looks_up => true,
         Term::Input(field) if *field == meta::LEN => !place.state.parse.is_done(),
         Term::Input(field) => open.contains(&(field.offset.into(), field.width)),
         _ => false,

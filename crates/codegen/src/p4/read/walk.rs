@@ -246,13 +246,14 @@ impl Machine<'_> {
             }
         }
         let mut places: Vec<Place> = Vec::new();
-        let mut index: HashMap<(usize, Vec<u128>), usize> = HashMap::new();
-        let mut lead = |action: usize, arguments: &Vec<u128>, state: &State| {
-            *index.entry((action, arguments.clone())).or_insert_with(|| {
-                places.push(Place {
-                    at: at + 1,
-                    first: Some((action, arguments.clone())),
-                    state: state.clone(),
+        let mut index: HashMap<(usize, Vec<u128>, bool), usize> = HashMap::new();
+        let end = self.code.len();
+        let mut lead = |action: usize, arguments: &Vec<u128>, state: &State, undefined: bool| {
+            *index.entry((action, arguments.clone(), undefined)).or_insert_with(|| {
+                let state = State { undefined, ..state.clone() };
+                places.push(match undefined {
+                    true => Place { at: end, first: None, state },
+                    false => Place { at: at + 1, first: Some((action, arguments.clone())), state },
                 });
                 places.len() - 1
             })
@@ -262,6 +263,8 @@ impl Machine<'_> {
         'entries: for entry in entries {
             self.spend()?;
             let mut sets = Vec::new();
+            // Where a header is not there, anything may happen to packets that match for what else it says.
+            let mut is_undefined = false;
             for (at, (of, key)) in entry.matches.iter().zip(&keys).enumerate() {
                 let width = key.width;
                 let set = match *of {
@@ -275,7 +278,8 @@ impl Machine<'_> {
                     },
                 };
                 let Some(term) = key.of else {
-                    return Err(Stop::Undefined);
+                    is_undefined = true;
+                    continue;
                 };
                 match self.within(state, term, set.clone()) {
                     Cond::Known(true) => {}
@@ -283,14 +287,14 @@ impl Machine<'_> {
                     Cond::Is(..) => sets.push((at, set)),
                 }
             }
-            let to = lead(entry.action, &entry.arguments, state);
+            let to = lead(entry.action, &entry.arguments, state, is_undefined);
             if sets.is_empty() {
                 otherwise = Some(to);
                 break;
             }
             rules.push((sets, to));
         }
-        let otherwise = otherwise.unwrap_or_else(|| lead(default, &values, state));
+        let otherwise = otherwise.unwrap_or_else(|| lead(default, &values, state, false));
         let zero = self.terms.constant(0);
         let keys: Vec<TermId> = keys.iter().map(|key| key.of.unwrap_or(zero)).collect();
         for (to, place) in places.iter_mut().enumerate() {
