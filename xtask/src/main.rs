@@ -40,7 +40,8 @@ usage: cargo xtask TASK
                                  then compare elements with their models on fifty times as many packets as tests do, new ones,
                                  and take thousands of chains, put together at random, through all targets
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
-                                 snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root); both if not said
+                                 snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
+                                 (docs/lemur.md and docs/metron-placement.md); all if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -98,7 +99,7 @@ fn soak(seconds: &str) -> Result {
 }
 
 /// Papers whose experiments a bench of the crate `bench` repeats.
-const PAPERS: [&str; 2] = ["snf", "scc"];
+const PAPERS: [&str; 3] = ["snf", "scc", "lemur"];
 
 fn figures(paper: &str, args: &[&str]) -> Result {
     // The chains of processes run the program, which cargo builds for benches of its own crate alone.

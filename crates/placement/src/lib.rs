@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod baseline;
+mod change;
 mod check;
 mod choose;
 mod costs;
@@ -21,8 +22,10 @@ mod rack;
 mod search;
 mod seat;
 mod shape;
+mod two_choices;
 
 pub use baseline::at_real_rates;
+pub use change::{Changed, MOVE, Step, WORTH, change, without_hosts};
 pub use check::{Slack, check};
 pub use costs::{Costs, GUESS, Known, Wanted};
 pub use delay::Delay;
@@ -31,6 +34,8 @@ pub use manifest::{ByHand, Click, Library, Manifest, Outline, Text, Traffic};
 pub use plan::{Bound, Document, Placed, Plan, Site};
 pub use policy::{NotPlaced, Policy, place};
 pub use problem::{
-    Card, Chain, Edge, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch, Wish,
+    Card, Chain, Edge, FixedOrder, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch,
+    Wish,
 };
 pub use shape::{Group, Island, Load, Shape};
+pub use two_choices::{Asked, two_choices};

@@ -52,7 +52,16 @@ type Entry = Option<(f64, usize)>;
 
 impl<'a> Packer<'a> {
     pub(crate) fn new(rack: &'a Rack<'a>, options: &'a [Options], dual: &'a Dual) -> Self {
-        let left = Left::all(rack.whole);
+        Self::within(rack, options, dual, Left::all(rack.whole))
+    }
+
+    /// Within what is left of hosts.
+    pub(crate) fn within(
+        rack: &'a Rack<'a>,
+        options: &'a [Options],
+        dual: &'a Dual,
+        left: Left,
+    ) -> Self {
         let mut links = dual.prices.clone();
         links.iter_mut().for_each(|prices| prices[0] = 0.0);
         let table = rack.whole.chains.iter().zip(options).map(|(chain, options)| {

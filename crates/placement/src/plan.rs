@@ -172,6 +172,17 @@ impl Document {
         }
     }
 
+    /// By chain of a problem: where it was, if it is in the plan with the same functions and hosts.
+    pub fn placed(&self, problem: &Problem) -> Vec<Option<Placed>> {
+        let of = |chain: &crate::problem::Chain| {
+            let there = self.chains.iter().find(|of| of.name == chain.name)?;
+            let one = Self { chains: vec![there.clone()], ..self.clone() };
+            let alone = Problem { chains: vec![chain.clone()], ..problem.clone() };
+            one.plan(&alone).ok()?.chains.pop()
+        };
+        problem.chains.iter().map(of).collect()
+    }
+
     /// The plan, for a problem.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use crate::plan::{Bound, Placed, Plan};
 use crate::problem::{Chain, Kind, Problem, Switch};
 use crate::seat::{Left, Seat, rates};
 use crate::shape::Shape;
+use crate::two_choices::two_choices;
 use crate::{baseline, heuristic, search};
 
 /// How a plan is found.
@@ -26,6 +27,8 @@ pub enum Policy {
     MinBounce,
     /// All on the switch that can be there; cores for the least rates first, then chain after chain.
     Greedy,
+    /// Each chain on the less loaded of two servers (Metron §2.3.3).
+    TwoChoices,
     /// The heuristic, as if every function cost the same.
     NoProfile,
     /// The heuristic, with one core for each group.
@@ -34,7 +37,7 @@ pub enum Policy {
 
 impl Policy {
     /// All, with their names.
-    pub const ALL: [(&str, Self); 9] = [
+    pub const ALL: [(&str, Self); 10] = [
         ("improved", Self::Improved),
         ("exact", Self::Exact),
         ("lemur", Self::Lemur),
@@ -42,6 +45,7 @@ impl Policy {
         ("sw-preferred", Self::SwPreferred),
         ("min-bounce", Self::MinBounce),
         ("greedy", Self::Greedy),
+        ("two-choices", Self::TwoChoices),
         ("no-profile", Self::NoProfile),
         ("no-core-allocation", Self::NoCoreAllocation),
     ];
@@ -116,6 +120,7 @@ pub fn place(
         Policy::SwPreferred => baseline::sw_preferred(problem, switch),
         Policy::MinBounce => baseline::min_bounce(problem, switch),
         Policy::Greedy => baseline::greedy(problem, switch),
+        Policy::TwoChoices => two_choices(problem, switch, 1).map(|asked| asked.plan),
         Policy::NoProfile => baseline::no_profile(problem, switch, go_on),
         Policy::NoCoreAllocation => baseline::no_core_allocation(problem, switch, go_on),
     }

@@ -332,3 +332,43 @@ impl Switch for Roomy {
         Ok(())
     }
 }
+
+/// A switch whose tables are in a fixed order, such as most OpenFlow switches: functions that packets pass without
+/// leaving the switch are in that order. Each function there takes one of a limited number of tags, as VLAN
+/// numbers are.
+#[derive(Clone, Debug, Default)]
+pub struct FixedOrder {
+    /// By chain and function: the place of its table, if there is one for it.
+    pub tables: Vec<Vec<Option<usize>>>,
+    /// By chain: how functions are connected.
+    pub edges: Vec<Vec<Edge>>,
+    /// Tags that there are.
+    pub tags: usize,
+}
+
+impl Switch for FixedOrder {
+    fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String> {
+        if placed.len() > self.tags {
+            return Err(format!("the switch needs {} tags of {}", placed.len(), self.tags));
+        }
+        let table = |(chain, function): (usize, usize)| self.tables[chain][function];
+        let there: std::collections::BTreeSet<(usize, usize)> = placed.iter().copied().collect();
+        for &(chain, function) in placed {
+            let Some(after) = table((chain, function)) else {
+                return Err(format!(
+                    "the switch has no table for function {function} of chain {chain}"
+                ));
+            };
+            let before = self.edges[chain].iter().filter(|edge| edge.to == function);
+            for from in before.map(|edge| (chain, edge.from)).filter(|from| there.contains(from)) {
+                if table(from).is_none_or(|before| before >= after) {
+                    return Err(format!(
+                        "function {} of chain {chain} comes before {function}, and its table does not",
+                        from.1
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -58,7 +58,7 @@ impl Left {
     fn change(&mut self, seat: &Seat, rate: f64, sign: f64) {
         for (host, cores) in &seat.cores {
             let left = &mut self.cores[*host];
-            *left = left.wrapping_add_signed((sign as isize) * *cores as isize);
+            *left = left.saturating_add_signed((sign as isize) * *cores as isize);
         }
         for (host, loads) in &seat.loads {
             let left = self.rates[*host].iter_mut().zip(loads);

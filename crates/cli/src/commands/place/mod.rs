@@ -1,6 +1,7 @@
 //! `catena place`: where the functions of chains run, so that each chain gets its SLO.
 
 mod chains;
+mod change;
 mod inline;
 
 use std::io::stdout;
@@ -17,7 +18,7 @@ use ir::quantity::{self, Unit};
 use ir::{Sources, nearest};
 use placement::{
     Document, GUESS, Manifest, NotPlaced, Plan, Policy, Problem, Replication, Roomy, check,
-    explain, place,
+    explain, place, without_hosts,
 };
 use serde_json::json;
 use view::candidates::{Known, Matrix};
@@ -39,8 +40,9 @@ use chains::Chains;
 /// delay, and gains most beyond. It says what bounds each chain, and what is left of each device. The same input
 /// gives the same plan as long as the time suffices.
 ///
-/// Policies: `improved` is Lemur's heuristic, then chains placed anew, two at a time, as long as that gains something.
-/// `exact` finds the best plan, or what no plan exceeds. `lemur` is the heuristic alone. The others are simple, for comparison.
+/// Policies: `improved` is Lemur's heuristic, then branch and bound as long as there is time; prices alone for very many chains.
+/// `exact` finds the best plan, or what no plan exceeds. `lemur` is the heuristic alone, `two-choices`
+/// asks two servers for their loads. The others are simple, for comparison.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Place {
@@ -76,9 +78,15 @@ pub(crate) struct Place {
     /// Colours of the drawing; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", requires = "svg", value_parser = theme::parser())]
     theme: Theme,
-    /// Check this plan instead of looking for one
-    #[arg(long, value_name = "PLAN.json")]
+    /// Check this plan instead of looking for one, and say what the failure of each server would cost
+    #[arg(long, value_name = "PLAN.json", conflicts_with = "from")]
     check: Option<String>,
+    /// Move as little as possible from this plan: what changed, and chains whose server failed
+    #[arg(long, value_name = "PLAN.json")]
+    from: Option<String>,
+    /// A server that failed
+    #[arg(long, value_name = "SERVER", requires = "from")]
+    down: Vec<String>,
     /// Write the plan
     #[arg(long, short, value_name = "PLAN.json")]
     output: Option<PathBuf>,
@@ -168,18 +176,31 @@ fn warn(known: &[Known]) {
     ));
 }
 
-/// The plan that is asked for, and how it was found.
-fn plan(args: &Place, problem: &Problem) -> Result<(Plan, String), Failure> {
-    if let Some(path) = &args.check {
-        let mut sources = Sources::new();
-        let file = args.limits.disk().configuration(&mut sources, path)?;
-        let document: Document =
-            serde_json::from_str(sources.text(file)).map_err(|why| format!("{path}: {why}"))?;
-        let plan = document.plan(problem).map_err(|why| format!("{path}: {why}"))?;
-        return Ok((plan, document.policy));
-    }
+/// A plan that was written.
+fn document(args: &Place, path: &String) -> Result<Document, Failure> {
+    let mut sources = Sources::new();
+    let file = args.limits.disk().configuration(&mut sources, path)?;
+    Ok(serde_json::from_str(sources.text(file)).map_err(|why| format!("{path}: {why}"))?)
+}
+
+/// A plan, how it was found, and what else there is to say of it.
+type Found = (Plan, String, String);
+
+/// The plan that is asked for.
+fn plan(args: &Place, problem: &Problem, down: &[usize]) -> Result<Found, Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
     let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
+    if let Some(path) = &args.check {
+        let document = document(args, path)?;
+        let plan = document.plan(problem).map_err(|why| format!("{path}: {why}"))?;
+        let failures = change::failures(problem, &plan, &mut go_on);
+        return Ok((plan, document.policy, failures));
+    }
+    if let Some(path) = &args.from {
+        let document = document(args, path)?;
+        let (plan, steps) = change::next(problem, &document, down, &mut go_on)?;
+        return Ok((plan, args.policy.clone(), steps));
+    }
     let policy = Policy::named(&args.policy).unwrap_or(Policy::Improved);
     let plan = place(problem, &Roomy, policy, &mut go_on).map_err(|why| {
         let conflicts = matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_));
@@ -189,7 +210,7 @@ fn plan(args: &Place, problem: &Problem) -> Result<(Plan, String), Failure> {
         let explained = explained.map(|of| format!("\n{}", of.words(problem)));
         format!("{policy}: {}{}", why.words(problem), explained.unwrap_or_default())
     })?;
-    Ok((plan, args.policy.clone()))
+    Ok((plan, args.policy.clone(), String::new()))
 }
 
 /// Runs the command.
@@ -207,7 +228,9 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     warn(&known);
-    let (plan, policy) = plan(args, &problem)?;
+    let down = change::down(&problem, &args.down)?;
+    let problem = without_hosts(&problem, &down);
+    let (plan, policy, more) = plan(args, &problem, &down)?;
     let slacks = check(&problem, &Roomy, &plan)
         .map_err(|wrong| format!("the plan does not hold:\n  {}", wrong.join("\n  ")))?;
     let document = Document::of(&problem, &plan, &policy);
@@ -238,6 +261,9 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
             })?,
         };
         print(&text);
+        if !more.is_empty() {
+            print(&format!("\n{more}"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
