@@ -27,10 +27,21 @@ pub(crate) struct Loaded {
 
 /// Reads the chain of a file.
 pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<Loaded, Failure> {
+    load_between(limits, variables, name, [].into_iter())
+}
+
+/// Reads the chain of a file. A device that no element is for takes the place of the element of its name.
+pub(crate) fn load_between<'a>(
+    limits: &Limits,
+    variables: &[String],
+    name: &str,
+    devices: impl Iterator<Item = &'a String>,
+) -> Result<Loaded, Failure> {
     let mut sources = Sources::new();
     let mut files = limits.disk();
     let file = files.configuration(&mut sources, name)?;
-    let options = limits.options(variables::all(variables)?);
+    let mut options = limits.options(variables::all(variables)?);
+    options.devices = devices.map(|name| engine::session::device(name)).collect();
     let start = Instant::now();
     let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
     match make(&mut sources, &mut files, file, &options, beside) {

@@ -26,7 +26,7 @@ use view::stages::Staged;
 
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::loaded::{Loaded, load};
+use crate::loaded::{Loaded, load, load_between};
 use crate::terminal::{colours, print, print_error};
 
 /// Compile a chain for a switch, a card or the kernel
@@ -126,9 +126,15 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    /// That of a topology.
-    pub(crate) fn load(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Self, Failure> {
+    /// That of a topology, and the chain between its wires.
+    pub(crate) fn load(
+        path: &str,
+        limits: &Limits,
+        variables: &[String],
+        file: &str,
+    ) -> Result<(Loaded, Self), Failure> {
         let topology = topology(path, limits)?;
+        let loaded = load_between(limits, variables, file, topology.wires.keys())?;
         let of = Site::of(&topology, &loaded.wires());
         let (switch, site) = of.map_err(|why| format!("{path}: {why}"))?;
         let switch = switch.to_string();
@@ -136,28 +142,34 @@ impl Rack {
         let target = target.ok_or_else(|| {
             format!("{path}: the switch takes nothing that a chain is compiled for")
         })?;
-        Ok(Self { sited: Sited { target, site }, topology, switch })
+        Ok((loaded, Self { sited: Sited { target, site }, topology, switch }))
     }
 }
 
 impl Device {
-    /// The targets that were asked for, or that of the topology's switch.
-    pub(crate) fn sites(&self, loaded: &Loaded, limits: &Limits) -> Result<Vec<Sited>, Failure> {
-        let wires = loaded.wires();
+    /// A chain, and the targets that were asked for, or that of the topology's switch.
+    pub(crate) fn sites(
+        &self,
+        limits: &Limits,
+        variables: &[String],
+        file: &str,
+    ) -> Result<(Loaded, Vec<Sited>), Failure> {
         let mut targets: Vec<&'static dyn Target> =
             self.target.iter().filter_map(|name| target(name)).collect();
-        let mut site = match &self.topology {
+        let (loaded, mut site) = match &self.topology {
             None => {
+                let loaded = load(limits, variables, file)?;
                 let is_named = |name: &str| self.trust.iter().any(|trust| trust == name);
                 let trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1);
-                Site::numbered(&wires, &trust.collect::<Vec<_>>())
+                let site = Site::numbered(&loaded.wires(), &trust.collect::<Vec<_>>());
+                (loaded, site)
             }
             Some(path) => {
-                let Rack { sited, .. } = Rack::load(path, loaded, limits)?;
+                let (loaded, Rack { sited, .. }) = Rack::load(path, limits, variables, file)?;
                 if targets.is_empty() {
                     targets.push(sited.target);
                 }
-                sited.site
+                (loaded, sited.site)
             }
         };
         if let Some(device) = &self.device {
@@ -166,7 +178,8 @@ impl Device {
         if targets.is_empty() {
             return Err("--target or --topology says for which device".to_string().into());
         }
-        Ok(targets.into_iter().map(|target| Sited { target, site: site.clone() }).collect())
+        let of = |target| Sited { target, site: site.clone() };
+        Ok((loaded, targets.into_iter().map(of).collect()))
     }
 }
 
@@ -241,6 +254,7 @@ impl Sited {
 
 /// A chain on the cores behind a switch.
 pub(crate) struct Behind {
+    pub(crate) loaded: Loaded,
     /// The switch.
     pub(crate) rack: Rack,
     /// How it is divided between them.
@@ -250,10 +264,15 @@ pub(crate) struct Behind {
 }
 
 /// Divides a chain between the switch of a topology and the cores of its server.
-pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Behind, Failure> {
-    let rack = Rack::load(path, loaded, limits)?;
+pub(crate) fn behind(
+    path: &str,
+    limits: &Limits,
+    variables: &[String],
+    file: &str,
+) -> Result<Behind, Failure> {
+    let (loaded, rack) = Rack::load(path, limits, variables, file)?;
     let sited = &rack.sited;
-    let compiled = sited.compile(loaded, None)?;
+    let compiled = sited.compile(&loaded, None)?;
     if let Some(part) = compiled.parts.iter().find(|part| !part.proof.holds()) {
         return Err(format!(
             "what {} is given for frames from {} is not proven to be what the chain does: `catena verify --topology` \
@@ -282,7 +301,7 @@ pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Beh
         )
     };
     let wires = sited.site.ports.keys().enumerate().map(uplink).collect();
-    Ok(Behind { rack, compiled, wires })
+    Ok(Behind { loaded, rack, compiled, wires })
 }
 
 /// Counts where packets of captures are taken care of, by part.
@@ -351,10 +370,9 @@ fn write(folder: &Path, files: &[File]) -> Result<(), String> {
 
 /// Runs the command.
 pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.limits, &args.variables, &args.file)?;
     let paint = Paint(colours(&stdout()));
     let (mut documents, mut status) = (Vec::<Value>::new(), ExitCode::SUCCESS);
-    let sites = args.device.sites(&loaded, &args.limits)?;
+    let (loaded, sites) = args.device.sites(&args.limits, &args.variables, &args.file)?;
     for (number, sited) in sites.iter().enumerate() {
         let target = sited.target;
         let compiled = match args.stages {

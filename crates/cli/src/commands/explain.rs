@@ -370,7 +370,10 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
     let injections = args.packets.read()?;
     let trace = Trace::new();
     let clock = VirtualClock::new(START);
-    let options = args.limits.options(variables::all(&args.variables)?);
+    let over = args.topology.as_deref().map(|path| Over::new(args, path)).transpose()?;
+    let mut options = args.limits.options(variables::all(&args.variables)?);
+    let wires = over.iter().flat_map(|over| over.rack.topology.wires.keys());
+    options.devices = wires.map(|name| session::device(name)).collect();
     let mut found = Vec::new();
     let started =
         start((&mut sources, file), &mut files, &options, &trace, &clock, args.seed, &mut found);
@@ -387,7 +390,6 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
         trace.borrow_mut().set_programs(synthesis.programs.clone());
         synthesis
     });
-    let over = args.topology.as_deref().map(|path| Over::new(args, path)).transpose()?;
     let mut paths = Vec::new();
     // What elements do at the start.
     settle(&mut router, &trace, &clock);
@@ -470,8 +472,7 @@ struct Over {
 
 impl Over {
     fn new(args: &Explain, path: &str) -> Result<Self, Failure> {
-        let loaded = load(&args.limits, &args.variables, &args.file)?;
-        let rack = Rack::load(path, &loaded, &args.limits)?;
+        let (loaded, rack) = Rack::load(path, &args.limits, &args.variables, &args.file)?;
         let compiled = rack.sited.compile(&loaded, None)?;
         let places = {
             let origin = compile::origin(&loaded.chain, &loaded.sources);

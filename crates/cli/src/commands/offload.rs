@@ -25,7 +25,7 @@ pub(crate) use ahead::{Ahead, Counting};
 use super::compile::{Rack, shares, topology};
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::loaded::{Loaded, load};
+use crate::loaded::Loaded;
 use crate::terminal::{colours, print};
 use crate::theme;
 
@@ -132,8 +132,7 @@ pub(crate) fn main(args: &Offload) -> Result<ExitCode, Failure> {
         // A chain that can no longer be compiled can be removed.
         return remove(args);
     }
-    let loaded = load(&args.limits, &args.variables, &args.file)?;
-    let rack = Rack::load(&args.topology, &loaded, &args.limits)?;
+    let (loaded, rack) = Rack::load(&args.topology, &args.limits, &args.variables, &args.file)?;
     let compiled = rack.sited.compile(&loaded, None)?;
     let (path, name) = (&args.topology, chain(&args.file));
     let of = Installation { path, name, loaded: &loaded, rack: &rack, compiled: &compiled };

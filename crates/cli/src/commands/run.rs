@@ -41,7 +41,6 @@ use super::compile::{self, Behind};
 use super::offload::{Ahead, Counting};
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::loaded::load;
 use crate::log::{self, Log};
 use crate::notify::ServiceManager;
 use crate::presenter::Words;
@@ -233,8 +232,8 @@ fn go_behind(
     topology: &str,
     bindings: &mut Bindings,
 ) -> Result<(Cut, Option<Ahead>), Failure> {
-    let loaded = load(&run.limits, &run.variables, &run.file)?;
-    let Behind { rack, compiled, wires } = compile::behind(topology, &loaded, &run.limits)?;
+    let behind = compile::behind(topology, &run.limits, &run.variables, &run.file)?;
+    let Behind { loaded, rack, compiled, wires } = behind;
     let cut = Arc::new(partition::on_cores(&compiled));
     let ahead = Ahead::find(
         (&run.file, topology),

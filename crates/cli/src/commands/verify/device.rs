@@ -13,7 +13,6 @@ use super::report::{clipped, described, hex};
 use super::{UNDECIDED, Verify};
 use crate::commands::compile::Device;
 use crate::failure::Failure;
-use crate::loaded::load;
 use crate::terminal::print;
 
 /// The files of an artefact.
@@ -38,10 +37,10 @@ pub(super) fn run(
     file: &str,
     variables: &[String],
 ) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.limits, variables, file)?;
     let files = args.artefact.as_deref().map(artefact).transpose()?;
     let (mut status, mut documents) = (0, Vec::new());
-    for sited in device.sites(&loaded, &args.limits)? {
+    let (loaded, sites) = device.sites(&args.limits, variables, file)?;
+    for sited in sites {
         let target = sited.target;
         let compiled = sited.compile(&loaded, files.clone())?;
         for part in &compiled.parts {
