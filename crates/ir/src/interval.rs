@@ -156,6 +156,20 @@ impl IntervalSet {
         Some(Self::from_intervals(intervals))
     }
 
+    /// Value and mask of a set of numbers of a width that is all numbers with some bits the same.
+    pub fn as_masked(&self, width: u16) -> Option<(u128, u128)> {
+        let all = u128::MAX >> (128 - width);
+        let (value, most) = (self.min()?, self.max().filter(|most| *most <= all)?);
+        // The least number has all other bits 0, the greatest has them all 1.
+        let wild = value ^ most;
+        let low = 1u128.checked_shl(wild.trailing_ones()).unwrap_or(0).wrapping_sub(1);
+        let runs = 1usize.checked_shl((wild & !low).count_ones())?;
+        let is_run = |(from, to): &(u128, u128)| {
+            from & low == 0 && from & !wild == value && to - from == low
+        };
+        (self.0.len() == runs && self.0.iter().all(is_run)).then_some((value, all & !wild))
+    }
+
     /// The union of any closed intervals, in any order.
     pub fn from_intervals(mut intervals: Vec<(u128, u128)>) -> Self {
         intervals.retain(|(low, high)| low <= high);
@@ -355,6 +369,17 @@ mod tests {
         assert!(IntervalSet::masked(8, 0, 0).unwrap().is_full(8));
         assert_eq!(IntervalSet::masked(128, 1, 1), None);
         assert_eq!(IntervalSet::masked(128, 5, u128::MAX).unwrap().as_single(), Some(5));
+        // All sets of numbers of four bits: those that a mask stands for are told apart.
+        let masked = (0..256u128).map(|both| (both & (both >> 4), both >> 4));
+        let masked: BTreeSet<(u128, u128)> = masked.collect();
+        for numbers in 0..1u128 << 16 {
+            let of = (0..16).filter(|number| numbers >> number & 1 == 1);
+            let set = IntervalSet::from_intervals(of.map(|number| (number, number)).collect());
+            let is = |of: &&(u128, u128)| IntervalSet::masked(4, of.0, of.1).as_ref() == Some(&set);
+            assert_eq!(set.as_masked(4), masked.iter().find(is).copied(), "{set}");
+        }
+        assert_eq!(IntervalSet::full(128).as_masked(128), Some((0, 0)));
+        assert_eq!(IntervalSet::full(8).as_masked(4), None);
     }
 
     #[test]

@@ -109,7 +109,10 @@ impl Offloaded<'_> {
             let why = match fate.done || !fate.decided.is_empty() {
                 true => None,
                 // The report for programs has all.
-                false => fate.stays.first().map(|stay| self.reason(stay)),
+                false => {
+                    let stay = fate.stops.first().or(fate.stays.first());
+                    stay.map(|stay| self.reason(stay))
+                }
             };
             table.row([
                 class.number.to_string(),

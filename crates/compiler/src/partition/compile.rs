@@ -328,8 +328,8 @@ impl fmt::Display for NotCompiled {
     }
 }
 
-/// Rules of a list that a proof compares within seconds. Longer lists are left to cores.
-const PROVEN_RULES: usize = 1024;
+/// Rules of a list that a proof compares within seconds, whatever the target. Longer lists are left to cores.
+const PROVEN_RULES: usize = 1 << 14;
 
 /// Lists that are too long for a proof.
 fn too_long(program: &Program) -> BTreeMap<StepId, Lack> {

@@ -81,8 +81,11 @@ impl Offload {
             class.done = false;
             class.decided.clear();
             class.stays.clear();
+            class.stops.clear();
         }
-        class.stays.insert(Stay { element: element(&self.segment.program, step), lack });
+        let stay = Stay { element: element(&self.segment.program, step), lack };
+        class.stays.insert(stay.clone());
+        class.stops.insert(stay);
     }
 }
 
@@ -115,11 +118,14 @@ pub struct Class {
     pub decided: BTreeSet<Stay>,
     /// Some are left to cores that have to decide, too: why.
     pub stays: BTreeSet<Stay>,
+    /// Of these, where the device stops: the others are about packets for which what it was spared does not hold.
+    pub stops: BTreeSet<Stay>,
 }
 
 impl Class {
     fn new(exit: StepId) -> Self {
-        Self { exit, done: false, decided: BTreeSet::new(), stays: BTreeSet::new() }
+        let (decided, stays, stops) = Default::default();
+        Self { exit, done: false, decided, stays, stops }
     }
 }
 
@@ -715,6 +721,7 @@ impl<'a> Dividing<'a> {
                 for exit in reach(self.program, [to]) {
                     if let Some(class) = classes.get_mut(&exit) {
                         class.stays.extend(reason.clone());
+                        class.stops.extend(reason.clone());
                     }
                 }
             }

@@ -1,7 +1,10 @@
 //! One path through instructions: what registers, stack and frame hold.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::Hash;
+use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::super::object::{Map, MapKind};
 use super::decode::{Alu, Comparison, Insn, Source};
@@ -81,13 +84,13 @@ pub(super) enum Question {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct State {
-    pub(super) registers: Vec<Option<Value>>,
+    pub(super) registers: [Option<Value>; 11],
     /// Bytes of the stack by offset: parts of numbers.
-    stack: BTreeMap<i32, (Num, u8)>,
+    stack: Arc<BTreeMap<i32, (Num, u8)>>,
     /// Where the frame starts.
     pub(super) start: i32,
     /// Bytes that were written.
-    pub(super) written: BTreeMap<i32, (Num, u8)>,
+    pub(super) written: Arc<BTreeMap<i32, (Num, u8)>>,
     /// How long the frame is now, if it was cut or is known to be that long.
     pub(super) length: Option<Num>,
     is_cut: bool,
@@ -97,7 +100,7 @@ pub(super) struct State {
     most: Option<(Num, u64)>,
     /// Which class was counted, and what was added to its counters.
     pub(super) class: Option<u64>,
-    pub(super) counted: BTreeMap<i32, Num>,
+    pub(super) counted: Arc<BTreeMap<i32, Num>>,
 }
 
 /// What lies around instructions.
@@ -145,10 +148,10 @@ fn unlike<T>(what: &str) -> Step<T> {
 
 impl State {
     pub(super) fn new() -> Self {
-        let mut registers = vec![None; 11];
-        registers[1] = Some(Value::Context);
-        registers[10] = Some(Value::Stack(0));
-        Self { registers, ..Self::default() }
+        let mut state = Self::default();
+        state.registers[1] = Some(Value::Context);
+        state.registers[10] = Some(Value::Stack(0));
+        state
     }
 
     /// Without what nobody reads.
@@ -158,7 +161,10 @@ impl State {
                 *register = None;
             }
         }
-        self.stack.retain(|at, _| place(*at).is_some_and(|place| live.stack >> place & 1 == 1));
+        let lives = |at: &i32| place(*at).is_some_and(|place| live.stack >> place & 1 == 1);
+        if !self.stack.keys().all(lives) {
+            Arc::make_mut(&mut self.stack).retain(|at, _| lives(at));
+        }
     }
 
     fn get(&self, register: usize) -> Step<Value> {
@@ -378,7 +384,7 @@ impl State {
                             return unlike("two classes are counted");
                         }
                         self.class = Some(key);
-                        if self.counted.insert(place, num).is_some() {
+                        if Arc::make_mut(&mut self.counted).insert(place, num).is_some() {
                             return unlike("a class is counted twice");
                         }
                         Ok(())
@@ -395,14 +401,14 @@ impl State {
                             if self.is_cut {
                                 return unlike("it is written behind a cut");
                             }
-                            self.written.insert(at + offset + more, part);
+                            Arc::make_mut(&mut self.written).insert(at + offset + more, part);
                         }
                         Value::Stack(at) => {
                             let at = at + offset + more;
                             if !(-512..0).contains(&at) {
                                 return unlike("it lies beside the stack");
                             }
-                            self.stack.insert(at, part);
+                            Arc::make_mut(&mut self.stack).insert(at, part);
                         }
                         _ => {}
                     }
@@ -492,7 +498,7 @@ impl State {
                 return unlike("bytes are copied over others than zeros");
             }
             let byte = around.numbers.intern(Node::Window { offset, length, at });
-            self.stack.insert(place, (byte, 0));
+            Arc::make_mut(&mut self.stack).insert(place, (byte, 0));
         }
         Ok(Value::Beyond { offset, length })
     }

@@ -13,8 +13,9 @@ mod machine;
 mod numbers;
 mod terms;
 
-use std::collections::HashMap;
-
+use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashMapExt};
+use indexmap::IndexSet;
 use ir::Program;
 use ir::field::meta;
 use ir::model::CompareOp;
@@ -54,8 +55,9 @@ struct Reader<'a> {
     code: Vec<Insn>,
     around: Around<'a>,
     terms: Terms,
-    places: HashMap<(usize, State), Place>,
-    waiting: Vec<(Place, usize, State)>,
+    /// By number of the place: where it is, and what holds there.
+    places: IndexSet<(usize, State), RandomState>,
+    waiting: Vec<Place>,
     asked: Vec<Option<Asked>>,
 }
 
@@ -82,13 +84,14 @@ pub(super) fn read(
         code: insns,
         around: Around::new(numbers, &object.maps),
         terms,
-        places: HashMap::new(),
+        places: IndexSet::default(),
         waiting: Vec::new(),
         asked: Vec::new(),
     };
     let first = reader.place(0, State::new());
     let mut budget = BUDGET;
-    while let Some((place, mut at, mut state)) = reader.waiting.pop() {
+    while let Some(place) = reader.waiting.pop() {
+        let (mut at, mut state) = reader.places[place].clone();
         let asked = loop {
             budget = budget.checked_sub(1).ok_or((at, "it never ends".to_string()))?;
             if reader.around.numbers.len() > NUMBERS {
@@ -151,13 +154,11 @@ fn set(how: Comparison, than: u64) -> IntervalSet {
 
 impl Reader<'_> {
     fn place(&mut self, at: usize, state: State) -> Place {
-        if let Some(known) = self.places.get(&(at, state.clone())) {
-            return *known;
+        let (place, is_new) = self.places.insert_full((at, state));
+        if is_new {
+            self.asked.push(None);
+            self.waiting.push(place);
         }
-        let place = self.asked.len();
-        self.asked.push(None);
-        self.places.insert((at, state.clone()), place);
-        self.waiting.push((place, at, state));
         place
     }
 
@@ -306,57 +307,51 @@ impl Reader<'_> {
         // Equal steps are one, and a test whose outcomes are is none. A place is a step, or nothing
         // that happens.
         let mut steps: Vec<Step> = Vec::new();
-        let mut same: HashMap<String, StepId> = HashMap::new();
-        let mut of_places: HashMap<Place, Option<StepId>> = HashMap::new();
-        let mut add = |key: String, step: Step| {
-            *same.entry(key).or_insert_with(|| {
-                steps.push(step);
+        let mut same: HashMap<Same, StepId> = HashMap::new();
+        let mut of_places: Vec<Option<StepId>> = vec![None; self.asked.len()];
+        let node = segment.entry.node;
+        let mut add = |one: Same| {
+            *same.entry(one).or_insert_with_key(|one| {
+                steps.push(match one.clone() {
+                    Same::Test(atom, yes, no) => Step::Test { atom, yes, no, element: node },
+                    Same::Lookup(lookup, hit, miss) => Step::Lookup { lookup, hit, miss },
+                    Same::Exit(exit) => Step::Exit(exit),
+                });
                 StepId(steps.len() as u32 - 1)
             })
         };
-        let node = segment.entry.node;
         for place in order {
             let step = match self.asked[place].take() {
                 Some(Asked::Atom(atom, yes, no)) => {
-                    let (yes, no) = (of_places[&yes], of_places[&no]);
+                    let (yes, no) = (of_places[yes], of_places[no]);
                     match (yes, no) {
-                        (Some(yes), Some(no)) if yes != no => {
-                            let key = format!("{atom:?} {yes:?} {no:?}");
-                            Some(add(key, Step::Test { atom, yes, no, element: node }))
-                        }
+                        (Some(yes), Some(no)) if yes != no => Some(add(Same::Test(atom, yes, no))),
                         (Some(same), Some(_)) => Some(same),
                         (None, None) => None,
                         // A frame has so many bytes.
                         (Some(yes), None) if is_granted(&self.terms, &atom) => Some(yes),
                         (yes, no) => {
                             let abort = end::abort(segment);
-                            let abort = add("abort".into(), Step::Exit(Box::new(abort)));
+                            let abort = add(Same::Exit(Box::new(abort)));
                             let (yes, no) = (yes.unwrap_or(abort), no.unwrap_or(abort));
-                            let key = format!("{atom:?} {yes:?} {no:?}");
-                            Some(add(key, Step::Test { atom, yes, no, element: node }))
+                            Some(add(Same::Test(atom, yes, no)))
                         }
                     }
                 }
                 Some(Asked::Found(number, hit, miss)) => {
                     let abort = end::abort(segment);
                     let mut or_abort = |step: Option<StepId>| {
-                        step.unwrap_or_else(|| {
-                            add("abort".into(), Step::Exit(Box::new(abort.clone())))
-                        })
+                        step.unwrap_or_else(|| add(Same::Exit(Box::new(abort.clone()))))
                     };
-                    let (hit, miss) = (or_abort(of_places[&hit]), or_abort(of_places[&miss]));
-                    let key = format!("find {number} {hit:?} {miss:?}");
-                    Some(add(key, Step::Lookup { lookup: lookup(number)?, hit, miss }))
+                    let (hit, miss) = (or_abort(of_places[hit]), or_abort(of_places[miss]));
+                    Some(add(Same::Lookup(lookup(number)?, hit, miss)))
                 }
-                Some(Asked::End(exit)) => {
-                    let key = format!("{exit:?}");
-                    Some(add(key, Step::Exit(exit)))
-                }
+                Some(Asked::End(exit)) => Some(add(Same::Exit(exit))),
                 Some(Asked::Abort) | None => None,
             };
-            of_places.insert(place, step);
+            of_places[place] = step;
         }
-        let first = of_places.get(&first).copied().flatten().ok_or("it does nothing")?;
+        let first = of_places[first].ok_or("it does nothing")?;
         // Steps stand behind those that they lead to: the other way round.
         let last = first.0;
         let turn = |step: StepId| StepId(last - step.0);
@@ -376,6 +371,14 @@ impl Reader<'_> {
         };
         Ok(program.normal())
     }
+}
+
+/// What makes a step the same as another.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Same {
+    Test(Atom, StepId, StepId),
+    Lookup(LookupId, StepId, StepId),
+    Exit(Box<ir::program::Exit>),
 }
 
 /// Without steps that none leads to.

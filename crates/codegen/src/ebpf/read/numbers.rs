@@ -4,7 +4,9 @@
 //! kept as sums, and a sum that is folded to 16 bits is what it comes to modulo 0xffff: so a number is
 //! recognised in whatever order instructions compute it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::decode::Alu;
 

@@ -1,7 +1,6 @@
 //! Numbers as terms of a program.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::{Atom, LookupId, OnesSum, Program, Step, Term, TermId};

@@ -11,7 +11,7 @@ use ir::program::{
 use ir::{IntervalSet, Port, Reason};
 
 use super::sight::{Question, Seen, Sight};
-use super::text::{Act, Entry, Name};
+use super::text::{Act, Bits, Entry, Name};
 use crate::Device;
 use crate::draft::{self, At, Draft, Failure, data, joined};
 
@@ -87,6 +87,8 @@ struct Execution<'a> {
     segment: usize,
     port: u32,
     draft: Draft,
+    /// Entries that may match there, in order of precedence.
+    lists: HashMap<Machine, Arc<[usize]>>,
     made: HashMap<Place, At>,
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
@@ -123,6 +125,7 @@ pub(super) fn program(
             segment,
             port,
             draft: Draft::new(&of.program),
+            lists: HashMap::new(),
             made: HashMap::new(),
             sets: HashMap::new(),
             rules: HashMap::new(),
@@ -186,14 +189,22 @@ impl Execution<'_> {
     }
 
     fn table(&mut self, machine: Machine, packet: &Packet) -> Result<At, Stop> {
-        let entries = self.entries;
-        let all = self.tables.get(&machine.table).map_or(&[][..], Vec::as_slice);
-        let known = |name: Name| match name {
-            Name::InPort => Some(u128::from(self.port)),
+        let (entries, port) = (self.entries, self.port);
+        let known_there = |name: Name| match name {
+            Name::InPort => Some(u128::from(port)),
             Name::Register => Some(machine.register.into()),
             Name::Metadata => Some(machine.metadata.into()),
-            name => packet.changes.set.get(&name).copied(),
+            _ => None,
         };
+        let contradicts = |bits: &Bits, value: u128| value & bits.mask != bits.value;
+        let all = self.lists.entry(machine).or_insert_with(|| {
+            let all = self.tables.get(&machine.table).into_iter().flatten().copied();
+            let wrong =
+                |bits: &Bits| known_there(bits.name).is_some_and(|value| contradicts(bits, value));
+            all.filter(|&at| !entries[at].when.iter().any(wrong)).collect()
+        });
+        let all = Arc::clone(all);
+        let known = |name| known_there(name).or_else(|| packet.changes.set.get(&name).copied());
         let mut fields: BTreeMap<Name, Seen> = BTreeMap::new();
         let mut rules: Vec<(usize, Vec<(Part, IntervalSet)>)> = Vec::new();
         let mut seen_before: HashSet<Vec<(Part, IntervalSet)>> = HashSet::new();
@@ -201,12 +212,11 @@ impl Execution<'_> {
         let bits = all.iter().flat_map(|&at| &entries[at].when);
         let apart: BTreeSet<Name> =
             bits.filter(|bits| bits.has_many_gaps()).map(|bits| bits.name).collect();
-        'entries: for &at in all {
+        'entries: for &at in &*all {
             let entry = &entries[at];
             // What is known without a look at the packet comes first.
-            let wrong = |bits: &super::text::Bits| {
-                known(bits.name).is_some_and(|value| value & bits.mask != bits.value)
-            };
+            let wrong =
+                |bits: &Bits| known(bits.name).is_some_and(|value| contradicts(bits, value));
             if entry.when.iter().any(wrong) {
                 continue;
             }

@@ -10,7 +10,7 @@ use ir::{Base, Field, IntervalSet};
 
 use super::super::Arch;
 use super::headers::{self, Instance, Placed};
-use super::pipeline::{masked, prefixes};
+use super::pipeline::prefixes;
 use crate::Lack;
 
 /// An expression.
@@ -480,7 +480,7 @@ fn under_masks(of: &Expr, set: &IntervalSet) -> Option<String> {
     if set.is_empty() || rest.is_empty() {
         return Some(rest.is_empty().to_string());
     }
-    let all = |set: &IntervalSet| match masked(set, of.width) {
+    let all = |set: &IntervalSet| match set.as_masked(of.width) {
         Some(one) => Some(vec![one]),
         None => prefixes(set, of.width, RANGES),
     };

@@ -205,18 +205,3 @@ pub(super) fn prefixes(set: &IntervalSet, width: u16, most: usize) -> Option<Vec
     }
     Some(found)
 }
-
-/// The number and the mask that a set is, if it is that.
-pub(super) fn masked(set: &IntervalSet, width: u16) -> Option<(u128, u128)> {
-    let all = super::number::ones(width);
-    let (low, high) = (set.min()?, set.max()?.min(all));
-    let mask = all & !(low ^ high);
-    // Bits below the highest that differs may be fixed, too: what the ends have in common says which.
-    let is = |mask: u128| IntervalSet::masked(width, low, mask).is_some_and(|of| of == *set);
-    let first = is(mask).then_some((low & mask, mask));
-    first.or_else(|| {
-        let highest = 127 - (low ^ high).leading_zeros().min(127);
-        let prefix = all & !super::number::ones(highest as u16 + 1);
-        is(prefix).then_some((low & prefix, prefix))
-    })
-}

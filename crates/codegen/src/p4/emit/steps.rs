@@ -18,8 +18,7 @@ use super::nodes::{self, Spec, Tree};
 use super::number::{Expr, Numbers, Rows, found};
 use super::part::Part;
 use super::pipeline::{
-    Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, masked,
-    prefixes,
+    Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, prefixes,
 };
 use crate::{Device, Lack, Presumed, Presumption, Segment};
 
@@ -65,8 +64,9 @@ pub(super) fn decides(
     let mut needed: BTreeSet<Instance> = BTreeSet::new();
     let mut key = |numbers: &mut Numbers<'_>, term: TermId, sets: &[&IntervalSet]| {
         let of = numbers.whole(term)?;
+        let kind = kind(arch, of.width, sets.iter().copied(), true);
         for set in sets {
-            matches(arch, set, of.width, kind(arch, of.width, sets.iter().copied(), true))?;
+            matches(arch, set, of.width, kind)?;
         }
         needed.extend(of.needs);
         Ok(())
@@ -198,7 +198,7 @@ fn kind<'s>(
     for set in sets {
         exact &= set.as_single().is_some();
         ranges += set.intervals().len();
-        masks += match masked(set, width) {
+        masks += match set.as_masked(width) {
             Some(_) => 1,
             None => prefixes(set, width, MOST_PREFIXES).map_or(MOST_PREFIXES, |all| all.len()),
         };
@@ -219,7 +219,7 @@ fn matches(_: Arch, set: &IntervalSet, width: u16, kind: Kind) -> Result<Vec<Mat
         Kind::Range => {
             set.intervals().iter().map(|(low, high)| Match::Range(*low, *high)).collect()
         }
-        Kind::Ternary => match masked(&set, width) {
+        Kind::Ternary => match set.as_masked(width) {
             Some((value, mask)) => vec![Match::Masked(value, mask)],
             None => {
                 let all = prefixes(&set, width, MOST_ENTRIES.min(1 << 12));
