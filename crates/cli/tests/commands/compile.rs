@@ -141,6 +141,20 @@ fn packets_of_a_capture_are_counted() {
 }
 
 #[test]
+fn wires_take_the_places_of_elements_of_their_names() {
+    let folder = Folder::new();
+    let chain = "lan :: { FromDump(lan.pcap) -> output; input -> ToDump(out.pcap) }; \
+                 dmz :: { FromDump(dmz.pcap) -> output; input -> Discard }; \
+                 lan -> c :: Classifier(12/0800, -); c[1] -> Discard; c -> dmz -> lan;";
+    folder.file("c.click", chain).file("rack.yaml", RACK);
+    folder.file("lan.pcap", "").file("dmz.pcap", "");
+    let split = folder.run(["offload", "c.click", "--topology", "rack.yaml"]);
+    let text = split.well();
+    assert!(text.contains("lan → tor") && text.contains("dmz → tor"), "{text}");
+    assert!(text.contains("leaves by dmz"), "{text}");
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let folder = Folder::new();
     folder.file("r.click", ROUTER).file("rack.yaml", RACK);
@@ -174,6 +188,9 @@ fn what_is_wrong_is_named() {
     assert!(missing.err.contains("nowhere: "), "{}", missing.err);
 }
 
+/// Bytes of a file that are kept.
+const MOST_KEPT: usize = 1 << 18;
+
 /// `filetests/p4` holds what P4's own compilers and switches can be tried with elsewhere. `BLESS=1` writes it anew.
 #[test]
 fn the_p4_of_examples_is_what_it_was() {
@@ -201,7 +218,9 @@ fn the_p4_of_examples_is_what_it_was() {
             ("p4/commands.txt", "v1model.txt"),
             ("p4-tna/catena.p4", "tna.p4"),
         ] {
-            let text = folder.read(&format!("{out}/{written}"));
+            let mut text = folder.read(&format!("{out}/{written}"));
+            // Of long lists of entries the first suffice.
+            text.truncate(text[..text.len().min(MOST_KEPT)].rfind('\n').map_or(0, |end| end + 1));
             let golden = format!("{root}/filetests/p4/{name}/{kept}");
             if std::env::var_os("BLESS").is_some() {
                 std::fs::create_dir_all(format!("{root}/filetests/p4/{name}")).unwrap();
