@@ -254,6 +254,7 @@ impl Sited {
 
 /// A chain on the cores behind a switch.
 pub(crate) struct Behind {
+    /// The chain between the wires.
     pub(crate) loaded: Loaded,
     /// The switch.
     pub(crate) rack: Rack,

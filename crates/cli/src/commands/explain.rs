@@ -28,7 +28,7 @@ use view::synth::{Cost, Report};
 use super::compile::{self, Rack};
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::loaded::{Loaded, load};
+use crate::loaded::Loaded;
 use crate::terminal::{colours, print, print_error};
 use crate::variables;
 
@@ -373,7 +373,7 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
     let over = args.topology.as_deref().map(|path| Over::new(args, path)).transpose()?;
     let mut options = args.limits.options(variables::all(&args.variables)?);
     let wires = over.iter().flat_map(|over| over.rack.topology.wires.keys());
-    options.devices = wires.map(|name| session::device(name)).collect();
+    options.devices = wires.map(|name| engine::session::device(name)).collect();
     let mut found = Vec::new();
     let started =
         start((&mut sources, file), &mut files, &options, &trace, &clock, args.seed, &mut found);

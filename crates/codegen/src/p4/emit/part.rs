@@ -11,7 +11,7 @@ use super::exit;
 use super::headers::{Instance, Placed, placed};
 use super::nodes::{Plan, Tree};
 use super::number::{Numbers, Rows};
-use super::pipeline::{masked, prefixes};
+use super::pipeline::prefixes;
 use crate::Segment;
 
 /// Branches within branches.
@@ -22,7 +22,7 @@ const MOST_OF_TEST: usize = 8;
 
 /// How many masks a set becomes.
 pub(super) fn masks(set: &IntervalSet, width: u16) -> usize {
-    match masked(set, width) {
+    match set.as_masked(width) {
         Some(_) => 1,
         None => prefixes(set, width, MOST_OF_TEST).map_or(usize::MAX, |all| all.len()),
     }
