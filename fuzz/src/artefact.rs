@@ -10,7 +10,7 @@ use ir::program::{Continuation, verify};
 use ir::text::parse_programs;
 use ir::topology::{Topology, Vocabulary};
 use ir::{Diagnostic, FileId, NodeId, Port, Span};
-use placement::{ByHand, Manifest};
+use placement::{ByHand, Document, Manifest, Roomy, check};
 
 /// IPv4 to port 2, ARP to cores, all else dropped.
 const PROGRAM: &str = "\
@@ -118,6 +118,36 @@ pub fn manifest(data: &[u8]) {
     match Manifest::parse(FileId(0), &text, &mut ByHand) {
         Ok(manifest) => assert!(manifest.chains.iter().all(|chain| chain.faults().is_empty())),
         Err(found) => said_at_a_place(&text, &found),
+    }
+}
+
+/// Chains and a rack that plans are read for.
+const CHAINS: &str = "\
+functions:
+  ACL: { cycles: 985, on: [switch, core] }
+  Encrypt: { cycles: 9123, on: [core, card] }
+  Forward: { on: [switch] }
+chains:
+  - { name: a, chain: 'acl :: ACL -> Encrypt -> f :: Forward; acl[1] -> f', slo: { min: 1 Gbps, max: 9 Gbps } }
+  - { name: b, chain: Encrypt -> ACL -> Forward, slo: { max: 3 Gbps, delay: 40 us } }
+";
+const RACK: &str = "\
+switches: { tor: { target: ovs, ports: { a: { number: 1 }, b: { number: 2 } } } }
+servers:
+  s1: { cores: 4, clock: 2 GHz, ports: { eth0: { rate: 40 Gbps, card: 2 GHz } } }
+  s2: { cores: 8, clock: 2 GHz, ports: { eth0: { rate: 40 Gbps } } }
+links: [[tor.a, s1.eth0], [tor.b, s2.eth0]]
+";
+
+/// A plan: whatever it says, it is checked.
+pub fn plan(data: &[u8]) {
+    let Ok(document) = serde_json::from_slice::<Document>(data) else { return };
+    let vocabulary = Vocabulary { targets: &["ovs"], devices: &[], trust: &[] };
+    let rack = Topology::parse(FileId(0), RACK, vocabulary).expect("the rack is right");
+    let manifest = Manifest::parse(FileId(0), CHAINS, &mut ByHand).expect("the chains are right");
+    let problem = manifest.on(&rack).expect("they can be placed there");
+    if let Ok(plan) = document.plan(&problem) {
+        let _ = check(&problem, &Roomy, &plan);
     }
 }
 

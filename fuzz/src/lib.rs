@@ -13,7 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
-pub use artefact::{device, flows, manifest, object, openflow, p4, rules, topology};
+pub use artefact::{device, flows, manifest, object, openflow, p4, plan, rules, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -26,7 +26,7 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
@@ -39,6 +39,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("openflow", openflow),
     ("packet", packet),
     ("pcap", pcap),
+    ("plan", plan),
     ("program", program),
     ("rules", rules),
     ("state", state),

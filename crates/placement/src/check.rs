@@ -161,7 +161,7 @@ fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> Result<(), 
     if placed.sites.len() != chain.functions.len() {
         return Err(format!("{} of {} functions", placed.sites.len(), chain.functions.len()));
     }
-    if !placed.rate.is_finite() {
+    if !(placed.rate >= 0.0 && placed.rate.is_finite()) {
         return Err("it has no rate".into());
     }
     for (function, site) in chain.functions.iter().zip(&placed.sites) {

@@ -77,6 +77,9 @@ impl Plan {
     }
 }
 
+/// Cores of a group that are believed.
+const MAX_CORES: usize = 1 << 20;
+
 /// The version of a plan's document.
 const VERSION: u32 = 1;
 
@@ -230,6 +233,10 @@ impl Document {
             let shape = Shape::of(problem, chain, sites.clone());
             let mut cores = Vec::new();
             for (number, group) in of.groups.iter().enumerate() {
+                let most = group.hosts.values().chain([&group.cores]).max();
+                if let Some(most) = most.filter(|most| **most > MAX_CORES) {
+                    return Err(format!("a group of chain {} has {most} cores", chain.name));
+                }
                 let host = |(name, cores): (&String, &usize)| {
                     let host = problem.hosts.iter().position(|of| of.name == *name);
                     Ok((host.ok_or_else(|| format!("there is no host '{name}' at hand"))?, *cores))

@@ -8,7 +8,7 @@ use ::placement::{Bound, Delay, Kind, Plan, Problem, Shape, Site, Slack, Switch}
 
 use crate::candidates::Known;
 use crate::paint::{Paint, count, shown};
-use crate::table::{Table, grouped, wrapped};
+use crate::table::{Table, WIDTH, grouped, lines, wrapped};
 
 /// What is shown of a plan.
 pub struct Placement<'a> {
@@ -85,10 +85,18 @@ impl Placement<'_> {
         );
         text.push_str(&self.rates());
         let mut table = Table::new(["chain", "where", "functions"]);
-        for at in 0..self.problem.chains.len() {
-            let mut name = shown(&self.problem.chains[at].name).into_owned();
-            for row in self.rows(at) {
-                table.row([std::mem::take(&mut name), row.place, row.functions]);
+        let all: Vec<Vec<Row>> = (0..self.problem.chains.len()).map(|at| self.rows(at)).collect();
+        let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+        let name = |at: usize| shown(&self.problem.chains[at].name);
+        let names = widest(&mut (0..all.len()).map(|at| name(at).chars().count()));
+        let places = widest(&mut all.iter().flatten().map(|row| row.place.chars().count()));
+        let room = WIDTH.saturating_sub(names + places + 6).max(WIDTH / 4);
+        for (at, rows) in all.into_iter().enumerate() {
+            let mut name = name(at).into_owned();
+            for Row { mut place, functions } in rows {
+                for line in lines(&functions, room) {
+                    table.row([std::mem::take(&mut name), std::mem::take(&mut place), line]);
+                }
             }
         }
         let _ = write!(text, "\n{}", table.render());

@@ -1,7 +1,7 @@
 //! A plan as a picture: devices as boxes, chains as lines through their functions, as wide as their rates.
 //!
-//! Each chain has a row. Its line enters the switch from the left, goes through functions there, over to a host and back as often as
-//! it bounces, and leaves to the left.
+//! Each chain has a row. Its line enters the switch from the left, goes through functions there, over to a host and back, and leaves to
+//! the left. Branches are drawn one after the other.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,5 +1,7 @@
 //! Plain tables.
 
+use std::fmt::Write;
+
 /// A table with a header; columns of numbers are aligned to the right.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -63,29 +65,35 @@ impl Table {
 }
 
 /// Columns of a terminal that nobody widened.
-const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// A text as lines that fit a terminal; those behind the first are indented by two more.
 pub fn wrapped(text: &str, indent: usize) -> String {
     let mut out = String::new();
-    let mut line = " ".repeat(indent);
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out.push_str(&line);
-            out.push('\n');
-            line = " ".repeat(indent + 2);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
+    for (number, line) in lines(text, WIDTH - indent - 2).into_iter().enumerate() {
+        let more = if number > 0 { 2 } else { 0 };
+        let _ = writeln!(out, "{:1$}{line}", "", indent + more);
     }
-    out.push_str(&line);
-    out.push('\n');
     out
+}
+
+/// A text in lines of so many characters at most, as far as its words allow; at least one line.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = all.last_mut().filter(|last| {
+            last.is_empty() || last.chars().count() + 1 + word.chars().count() <= width
+        });
+        match last {
+            Some(last) if last.is_empty() => last.push_str(word),
+            Some(last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            None => all.push(word.to_string()),
+        }
+    }
+    all
 }
 
 /// A number with commas between thousands.
@@ -104,6 +112,17 @@ pub fn grouped(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_wrapped_at_words() {
+        assert_eq!(lines("a bb ccc dddddd e", 6), ["a bb", "ccc", "dddddd", "e"]);
+        assert_eq!(lines("", 6), [""]);
+        let text = wrapped(&"word ".repeat(20), 4);
+        assert!(
+            text.lines().count() == 2 && text.lines().all(|line| line.len() <= WIDTH),
+            "{text}"
+        );
+    }
 
     #[test]
     fn numbers_are_grouped_and_aligned() {
