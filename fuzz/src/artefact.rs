@@ -76,6 +76,14 @@ pub fn p4(data: &[u8]) {
     read("p4", &[part("catena.p4"), part("entries.json"), part("commands.txt")]);
 }
 
+/// A specification for SWX, and entries of its tables `rules` and `routes`, with a line of dashes between them.
+pub fn swx(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut parts = text.split("\n-----\n");
+    let mut part = |name: &str| file(name, parts.next().unwrap_or_default().as_bytes());
+    read("swx", &[part("catena.spec"), part("rules.txt"), part("routes.txt")]);
+}
+
 /// An object of XDP programs.
 pub fn object(data: &[u8]) {
     read("ebpf", &[file("catena.o", data)]);

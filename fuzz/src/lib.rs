@@ -13,7 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
-pub use artefact::{device, flows, manifest, object, openflow, p4, plan, rules, topology};
+pub use artefact::{device, flows, manifest, object, openflow, p4, plan, rules, swx, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -36,6 +36,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("manifest", manifest),
     ("object", object),
     ("p4", p4),
+    ("swx", swx),
     ("openflow", openflow),
     ("packet", packet),
     ("pcap", pcap),

@@ -117,7 +117,9 @@ fn dpdk(args: &[&str]) -> Result {
     let of = ["-p", "catena-dataplane", "-p", "catena-cli", "--lib", "--bins", "--test", "dpdk"];
     command::run(cargo(["clippy"]).args(of).args(with).args(["--", "-D", "warnings"]))?;
     let of = ["-p", "catena-cli", "--test", "dpdk"];
-    command::run(cargo(["test", "--no-fail-fast"]).args(of).args(with).args(args))
+    command::run(cargo(["test", "--no-fail-fast"]).args(of).args(with).args(args))?;
+    let of = ["-p", "catena-cli", "--test", "chains"];
+    command::run(cargo(["test"]).args(of).args(with).args(["swx::real"]))
 }
 
 /// Files that tasks write are what these would write now.

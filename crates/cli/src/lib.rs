@@ -56,6 +56,7 @@ enum Command {
     /// Print the reference of commands as Markdown
     #[command(hide = true)]
     Reference,
+    Swx(commands::swx::Swx),
     Synth(commands::synth::Synth),
     Top(commands::top::Top),
     Verify(commands::verify::Verify),
@@ -80,9 +81,12 @@ impl Command {
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
             Self::Verify(verify) => verify.json,
-            Self::Click | Self::Flatten(_) | Self::Fmt(_) | Self::Graph(_) | Self::Reference => {
-                false
-            }
+            Self::Click
+            | Self::Flatten(_)
+            | Self::Fmt(_)
+            | Self::Graph(_)
+            | Self::Reference
+            | Self::Swx(_) => false,
         }
     }
 }
@@ -145,6 +149,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),
+        Command::Swx(swx) => commands::swx::main(swx),
         Command::Synth(synth) => commands::synth::main(synth),
     };
     let status = result.unwrap_or_else(|why| {

@@ -20,6 +20,14 @@ pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
     flag
 }
 
+/// A flag that SIGHUP raises.
+#[cfg(feature = "dpdk")]
+pub(crate) fn hang_up_flag() -> Arc<AtomicBool> {
+    let raised = Arc::new(AtomicBool::new(false));
+    let _ = flag::register(SIGHUP, Arc::clone(&raised));
+    raised
+}
+
 /// Signals to a run that must not end without having put things right.
 pub(crate) struct Signals {
     started: Arc<AtomicBool>,

@@ -8,24 +8,29 @@
 
 mod draft;
 pub mod ebpf;
+mod headers;
+mod leave;
 mod number;
 pub mod openflow;
 mod p4;
 mod rte_flow;
 mod rule;
 pub mod stages;
+pub mod swx;
+mod symbolic;
 mod target;
 
 pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Tables, Target, Unread};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {
-    static ALL: [&dyn Target; 9] = [
+    static ALL: [&dyn Target; 10] = [
         &openflow::OPENFLOW,
         &openflow::OVS,
         &ebpf::EBPF,
         &p4::V1MODEL,
         &p4::TNA,
+        &swx::SWX,
         &rte_flow::GENERIC,
         &rte_flow::I40E,
         &rte_flow::IXGBE,

@@ -44,12 +44,13 @@ pub(super) const TALKATIVE: [&str; 6] = [
 ];
 
 /// The files that may hold `unsafe`: which, why.
-pub(super) const UNSAFE_FILES: [(&str, &str); 10] = [
+pub(super) const UNSAFE_FILES: [(&str, &str); 11] = [
     ("crates/classify/benches/rule_sets/rte_acl.rs", "calls the C library that it compares with"),
     ("crates/classify/src/memory.rs", "tells the kernel about memory"),
     ("crates/classify/src/simd.rs", "vector instructions that not every processor has"),
     ("crates/dataplane/src/io/bpf.rs", "hands the kernel pointers to programs"),
     ("crates/dataplane/src/io/dpdk/ffi.rs", "calls DPDK"),
+    ("crates/dataplane/src/io/dpdk/swx.rs", "calls DPDK's SWX"),
     ("crates/dataplane/src/io/messages.rs", "hands the kernel pointers to packets"),
     ("crates/dataplane/src/io/rings.rs", "shares memory with the kernel"),
     ("crates/dataplane/src/io/sys.rs", "calls the kernel"),

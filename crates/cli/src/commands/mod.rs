@@ -17,6 +17,7 @@ pub(crate) mod profile;
 pub(crate) mod recv;
 pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod swx;
 pub(crate) mod synth;
 pub(crate) mod top;
 pub(crate) mod verify;

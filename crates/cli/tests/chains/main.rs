@@ -22,6 +22,7 @@ mod rte_flow;
 mod scripts;
 mod split;
 mod support;
+mod swx;
 mod tables;
 mod targets;
 mod time;

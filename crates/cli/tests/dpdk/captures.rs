@@ -10,7 +10,7 @@ use crate::eal;
 use lab::live::{Lab, possible};
 
 /// A capture, unpacked where DPDK can read it.
-fn unpacked(lab: &Lab) -> String {
+pub(crate) fn unpacked(lab: &Lab) -> String {
     let packed = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lan.pcap.gz"));
     let to = lab.folder().join("in.pcap");
     let mut from = flate2::read::MultiGzDecoder::new(File::open(packed).unwrap());
@@ -19,7 +19,7 @@ fn unpacked(lab: &Lab) -> String {
 }
 
 /// The frames of a capture.
-fn frames(path: &str) -> Vec<Vec<u8>> {
+pub(crate) fn frames(path: &str) -> Vec<Vec<u8>> {
     let mut reader = Reader::open(File::open(path).unwrap()).unwrap();
     let mut frames = Vec::new();
     while let Some(record) = reader.next().unwrap() {

@@ -1,6 +1,6 @@
 //! P4_16: segments as a program for v1model (BMv2) or TNA (Tofino), with the entries of its tables.
 //!
-//! A switch knows headers, not bytes: `emit/headers.rs` says which of them the bits of a packet lie in, and
+//! A switch knows headers, not bytes: `headers` says which of them the bits of a packet lie in, and
 //! what has to hold of the packet for that. What the architecture can test of it, it tests before; a packet for which it
 //! does not hold goes to a core. One parser serves all segments. Steps become conditions and tables, exits
 //! actions with parameters that count packets under the exit's number.

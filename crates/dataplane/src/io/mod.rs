@@ -33,6 +33,8 @@ mod uplink;
 mod wait;
 mod xdp;
 
+#[cfg(feature = "dpdk")]
+pub use dpdk::swx;
 pub use xdp::{Found, Links, Loaded, Ran, Rejected, There, XdpMode};
 
 use std::collections::{HashMap, HashSet};

@@ -143,7 +143,7 @@ pub(super) fn run(name: &str, program: &Program, frames: &[Vec<u8>]) -> usize {
 }
 
 /// Frames for all exits, and others that are made from them.
-fn frames(of: &super::Subject) -> BTreeMap<ir::Port, Vec<Vec<u8>>> {
+pub fn frames(of: &super::Subject) -> BTreeMap<ir::Port, Vec<Vec<u8>>> {
     let programs = synthesize(&of.graph, &of.models).programs;
     let exits: usize = programs.iter().map(|program| program.exits().count()).sum();
     let state = Store::new();

@@ -2,32 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ir::program::{Effect, End, Exit, StepId, Term, TermId};
+use ir::program::{End, Exit, StepId, Term, TermId};
 use net::wire::ether_type;
 
 use super::super::Arch;
-use super::headers::{Instance, Need, Placed};
 use super::number::{Expr, Numbers, ones};
 use super::pipeline::{Action, CLASS};
 use crate::Lack;
-
-/// Bits of a tag.
-const TAG: i32 = 32;
-
-/// A header that leaves: where it lies then, by the bits of the packet as it came in.
-struct Leaving {
-    instance: Instance,
-    bit: i32,
-    /// Where it was.
-    was: Option<i32>,
-}
-
-/// What becomes of headers.
-struct Moved {
-    leaving: Vec<Leaving>,
-    gone: Vec<Instance>,
-    needs: BTreeSet<usize>,
-}
+use crate::headers::{Instance, Need, Placed};
+use crate::leave::{self, Bits, beside, moved};
 
 /// What an exit's action does, with the arguments that make it this exit's.
 pub(super) struct Done {
@@ -37,110 +20,23 @@ pub(super) struct Done {
     pub(super) headers: BTreeSet<Instance>,
 }
 
-/// What is missing for an exit whatever it writes.
-pub(super) fn beside(exit: &Exit) -> Result<(), Lack> {
-    if !exit.copies.is_empty() {
-        return Err(Lack::Copy);
-    }
-    for effect in &exit.effects {
-        match effect {
-            Effect::Set { .. } => return Err(Lack::Cells),
-            Effect::Update { .. } => return Err(Lack::Flows),
-            // Counters count packets under the exit's number.
-            Effect::Count { .. } | Effect::Note { .. } => {}
-        }
-    }
-    let writes = &exit.writes;
-    match exit.end {
-        End::Drop { .. } => Ok(()),
-        _ if !writes.carried.is_empty() => Err(Lack::Found),
-        _ if writes.packet_type.is_some()
-            || writes.timestamp.is_some()
-            || !writes.annotations.is_empty()
-            || writes.marks.iter().any(|mark| *mark != Default::default()) =>
-        {
-            Err(Lack::Write("what no frame shows".into()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Which headers leave, and where.
-fn moved(exit: &Exit, placed: &[Placed]) -> Result<Moved, Lack> {
-    let start = 8 * exit.writes.start;
-    let lack = || Err(Lack::Move(exit.writes.start));
-    let is_tag = |placed: &&Placed| matches!(placed.instance, Instance::Vlan | Instance::InnerVlan);
-    let tags: Vec<Instance> = placed.iter().filter(is_tag).map(|placed| placed.instance).collect();
-    let gone: Vec<Instance> = match start {
-        0 => Vec::new(),
-        1.. if start % TAG == 0 => tags.iter().copied().take((start / TAG) as usize).collect(),
-        ..0 if start == -TAG => Vec::new(),
-        _ => return lack(),
-    };
-    if start > 0 && gone.len() as i32 * TAG != start {
-        return lack();
-    }
-    let mut leaving = Vec::new();
-    for of in placed.iter().filter(|of| !gone.contains(&of.instance)) {
-        let bit = if of.instance == Instance::Ethernet { start } else { of.bit };
-        leaving.push(Leaving { instance: of.instance, bit, was: Some(of.bit) });
-    }
-    if start < 0 {
-        leaving.push(Leaving { instance: Instance::Pushed, bit: start + 112, was: None });
-    }
-    // Whatever is pushed or pulled behind the addresses moves these.
-    let needs = placed.iter().enumerate().filter(|(_, of)| {
-        start != 0 && (of.instance == Instance::Ethernet || gone.contains(&of.instance))
-    });
-    let needs = needs.map(|(at, _)| at).collect();
-    Ok(Moved { leaving, gone, needs })
-}
-
-/// The value of some bits as they leave, counted from the first bit of the data as it came in; `None` if they are what
-/// came in there.
+/// The value of some bits as they leave; `None` if they are what came in there.
 fn leaves(
     numbers: &mut Numbers<'_>,
     exit: &Exit,
     bit: i32,
     width: u16,
 ) -> Result<Option<Expr>, Lack> {
-    let (end, mut at) = (bit + i32::from(width), bit);
+    let Some(bits) = leave::bits(exit, bit, width) else { return Ok(None) };
     let mut parts: Vec<Expr> = Vec::new();
-    let mut is_written = false;
-    while at < end {
-        let byte = at.div_euclid(8);
-        let inside =
-            |w: &&ir::program::Write| (w.offset..w.offset + i32::from(w.length)).contains(&byte);
-        let write = exit.writes.bytes.iter().find(inside);
-        let stop = match write {
-            Some(write) => end.min(8 * (write.offset + i32::from(write.length))),
-            None => {
-                let next = exit
-                    .writes
-                    .bytes
-                    .iter()
-                    .map(|write| 8 * write.offset)
-                    .filter(|from| *from > at);
-                end.min(next.min().unwrap_or(end))
+    for (of, count) in bits {
+        parts.push(match of {
+            Bits::Written(term, low) => numbers.bits(term, low, count)?,
+            Bits::Zero => numbers.zero(count),
+            Bits::Came(at) => {
+                numbers.data(at, count).ok_or_else(|| Lack::Write(format!("data[{at}+{count}]")))?
             }
-        };
-        let count = (stop - at) as u16;
-        parts.push(match write {
-            Some(write) => {
-                is_written = true;
-                let low = 8 * (write.offset + i32::from(write.length)) - stop;
-                numbers.bits(write.value, low as u16, count)?
-            }
-            // What appears and is not written is zero.
-            None if at < 0 => numbers.zero(count),
-            None => numbers
-                .data(at as u16, count)
-                .ok_or_else(|| Lack::Write(format!("data[{at}+{count}]")))?,
         });
-        at = stop;
-    }
-    if !is_written && bit >= 0 {
-        return Ok(None);
     }
     Ok(parts.into_iter().reduce(Expr::beside))
 }
@@ -262,14 +158,7 @@ fn write(
             touched.extend(placed.iter().position(|of| of.instance == leaving.instance));
         }
     }
-    for write in &exit.writes.bytes {
-        let end = 8 * (write.offset + i32::from(write.length));
-        let mut at = 8 * write.offset.max(exit.writes.start);
-        while at < end {
-            let around = covered.iter().find(|(from, to)| (*from..*to).contains(&at));
-            at = around.ok_or_else(|| Lack::Write(format!("data[{}+8]", at)))?.1;
-        }
-    }
+    leave::covers(exit, &covered)?;
     for at in touched {
         needs.extend(placed[at].needs.iter().cloned());
         headers.insert(placed[at].instance);

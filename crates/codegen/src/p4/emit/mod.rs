@@ -2,7 +2,6 @@
 
 mod entries;
 mod exit;
-mod headers;
 mod nodes;
 mod number;
 mod part;

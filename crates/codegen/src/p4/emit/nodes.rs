@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ir::program::{Atom, LookupId, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, Span};
 
-use super::headers::Instance;
 use super::number::Rows;
 use super::part::{Part, masks};
 use super::steps::routes;
+use crate::headers::Instance;
 
 /// Rows of a tree.
 const MOST_ROWS: usize = 64;

@@ -9,9 +9,9 @@ use ir::program::{Atom, LookupId, OnesSum, Program, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 use super::super::Arch;
-use super::headers::{self, Instance, Placed};
 use super::pipeline::prefixes;
 use crate::Lack;
+use crate::headers::{self, Instance, Placed, is_implied};
 
 /// An expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,43 +126,9 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    fn called(&self, field: Field) -> String {
-        let bits = headers::pieces(self.placed, field.offset.into(), field.width);
-        match bits.as_deref() {
-            Some([(piece, _), ..]) => format!("{}.{}", piece.instance.name(), piece.field),
-            _ => field.to_string(),
-        }
-    }
-
     /// What the architecture lacks to know a number.
     pub(super) fn lack(&self, term: TermId) -> Lack {
-        if self.program.verifies(term) {
-            return Lack::Checksum;
-        }
-        match self.program.term(term) {
-            Term::Input(field) if *field == meta::LEN => Lack::Length,
-            Term::Input(field) => Lack::Field(self.called(*field)),
-            Term::Sum16 { .. } => Lack::Checksum,
-            Term::OnesSum(_) | Term::NonZero(_) => Lack::Number("a ones' complement sum"),
-            Term::Bound(..) => Lack::Found,
-            Term::Cell(..) => Lack::Cells,
-            Term::Position(_) => Lack::Number("where a header is"),
-            Term::Hash(..) => Lack::Number("a hash"),
-            Term::Map(..) => Lack::Number("what a range map yields"),
-            Term::Now => Lack::Clock,
-            Term::Const(_) => Lack::Number("a number of that size"),
-            _ => {
-                let operands = self.program.term(term).operands();
-                let worst = operands.iter().map(|&operand| self.lack(operand));
-                let is_simple = |lack: &Lack| {
-                    matches!(
-                        lack,
-                        Lack::Field(_) | Lack::Found | Lack::Number("a number of that size")
-                    )
-                };
-                worst.filter(|lack| !is_simple(lack)).min().unwrap_or(Lack::Number("a sum"))
-            }
-        }
+        headers::lack(self.program, self.placed, term)
     }
 
     fn input(&self, field: Field) -> Option<Expr> {
@@ -543,16 +509,4 @@ fn within(of: &Expr, set: &IntervalSet) -> Option<String> {
         (false, Some(value)) => Some(format!("{text} != {width}w{value:#x}")),
         (false, None) => Some(format!("!({all})")),
     }
-}
-
-/// Whether what is known of packets says that something holds.
-pub(super) fn is_implied(program: &Program, facts: &Facts, need: &headers::Need) -> bool {
-    let (field, set) = need;
-    if *field == meta::LEN {
-        let least = set.min().unwrap_or(0);
-        return least <= 14 || u128::from(facts.least_length(program)) >= least;
-    }
-    use ir::layout::Evidence;
-    let known = facts.bits(field.offset.into(), field.width.into());
-    known.is_some_and(|known| known.is_subset(set))
 }

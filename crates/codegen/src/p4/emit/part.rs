@@ -8,11 +8,11 @@ use ir::program::{Atom, LookupId, Program, Step, StepId, Term, TermId};
 
 use super::super::Arch;
 use super::exit;
-use super::headers::{Instance, Placed, placed};
 use super::nodes::{Plan, Tree};
 use super::number::{Numbers, Rows};
 use super::pipeline::prefixes;
 use crate::Segment;
+use crate::headers::{Instance, Placed, placed};
 
 /// Branches within branches.
 const MOST_DEPTH: usize = 12;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ir::IntervalSet;
 use ir::program::StepId;
 
-use super::headers::Instance;
+use crate::headers::Instance;
 
 /// How a key of a table is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use net::wire::{ether_type, ip_protocol};
 
 use super::super::Arch;
-use super::headers::Instance;
 use super::pipeline::{CLASS, Call, Pipeline, Statement, Table};
 use crate::Device;
+use crate::headers::Instance;
 
 /// Text that is written line by line.
 struct Text {

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use ir::program::StepId;
 
 use super::super::Arch;
-use super::headers::Instance;
 use super::pipeline::{Action, CLASS, Kind, Pipeline, Statement, Table};
+use crate::headers::Instance;
 use crate::stages::{self, BranchId, Decision, FieldId, Guard, Key, MatchKind, TableId};
 use crate::{Device, Tables};
 

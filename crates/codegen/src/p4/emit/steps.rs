@@ -13,13 +13,13 @@ use ir::{IntervalSet, NodeId, PrefixTable, Span};
 
 use super::super::Arch;
 use super::exit;
-use super::headers::{Instance, Need, placed, tags};
 use super::nodes::{self, Spec, Tree};
 use super::number::{Expr, Numbers, Rows, found};
 use super::part::Part;
 use super::pipeline::{
     Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, prefixes,
 };
+use crate::headers::{Instance, Need, once, placed, tags};
 use crate::{Device, Lack, Presumed, Presumption, Segment};
 
 /// Entries of a table.
@@ -135,20 +135,6 @@ pub(super) fn does(
     // A header that is cut off is not extracted, and nothing is written to it.
     let is_tested = |need: &Need| arch == Arch::V1model || need.0 != ir::field::meta::LEN;
     Ok(needs.into_iter().filter(is_tested).map(|(field, set)| Presumed::In(field, set)).collect())
-}
-
-/// Each once; of lengths the greatest.
-fn once(needs: Vec<Need>) -> Vec<Need> {
-    let mut all: Vec<Need> = Vec::new();
-    for (field, set) in needs {
-        match all.iter_mut().find(|known| known.0 == field) {
-            Some(known) => known.1 = known.1.intersect(&set),
-            None => all.push((field, set)),
-        }
-    }
-    // Lengths come first.
-    all.sort_by_key(|need| need.0 != ir::field::meta::LEN);
-    all
 }
 
 /// Where headers end at most that a Tofino extracts: its parser drops a frame that ends before, and each has 60 bytes

@@ -1,28 +1,21 @@
 //! Places where packets decide, as the steps of a program.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use ir::IntervalSet;
 use ir::field::meta;
-use ir::program::{Atom, ClassifyRule, Exit, Program, Step, StepId, Term, TermId};
-use ir::{IntervalSet, NodeId};
+use ir::program::{Atom, Program, Term};
 
 use super::code::{self, Instr};
 use super::lexer::Failure;
-use super::machine::{Machine, Next, Place, Rules, State, Stop, undefined};
-use super::output::{Output, is_open, lost, output};
-use crate::draft::in_order;
+use super::machine::{Machine, Next, Place, State, Stop, undefined};
+use super::output::{is_open, output};
+use crate::symbolic::graph::{Node, steps};
+use crate::symbolic::output::{Output, lost, of_tagged};
 use crate::{Device, Segment};
 
 /// Places of a program.
 const MOST_PLACES: usize = 1 << 18;
-
-/// What a place is.
-enum Node {
-    Test(Atom, usize, usize),
-    Table { keys: Vec<TermId>, rules: Rules, places: Vec<usize>, otherwise: usize },
-    End(Box<Exit>),
-}
 
 /// The state in which the control begins.
 fn begin(machine: &mut Machine<'_>) -> Result<State, Failure> {
@@ -78,7 +71,7 @@ pub(super) fn program(
             }
             Next::End(state) => {
                 let exit = output(&mut machine, &state, emitted).and_then(|output| match output {
-                    Some(output) => output.exit(&mut machine, segment, base, device),
+                    Some(output) => output.exit(&mut machine.terms, segment, base, device),
                     None => Ok(lost(&segment.program, "undefined")),
                 });
                 Node::End(Box::new(exit.map_err(|why| (0, why))?))
@@ -86,8 +79,8 @@ pub(super) fn program(
         };
         nodes[number] = Some(node);
     }
-    let order = order(&nodes, root)?;
-    let steps = steps(nodes, &order, &machine, segment.program.entry.node);
+    let steps = steps(nodes, root, &machine.terms, segment.program.entry.node)
+        .ok_or_else(|| (0, "it leads back to where it was".to_string()))?;
     let of = &segment.program;
     Ok(Program {
         entry: of.entry,
@@ -157,182 +150,20 @@ fn forget(machine: &Machine<'_>, place: &mut Place) {
     });
 }
 
-/// Places in an order in which each stands behind those that it leads to.
-fn order(nodes: &[Option<Node>], root: usize) -> Result<Vec<usize>, Failure> {
-    // 0: not met, 1: what it leads to is being met, 2: done.
-    let mut marks = vec![0_u8; nodes.len()];
-    let (mut stack, mut done) = (vec![root], Vec::new());
-    while let Some(&at) = stack.last() {
-        match marks[at] {
-            2 => drop(stack.pop()),
-            1 => {
-                marks[at] = 2;
-                done.push(at);
-                stack.pop();
-            }
-            _ => {
-                marks[at] = 1;
-                let next = match &nodes[at] {
-                    Some(Node::Test(_, yes, no)) => vec![*yes, *no],
-                    Some(Node::Table { places, .. }) => places.clone(),
-                    _ => Vec::new(),
-                };
-                if next.iter().any(|next| marks[*next] == 1) {
-                    return Err((0, "it leads back to where it was".into()));
-                }
-                stack.extend(next.into_iter().filter(|next| marks[*next] == 0));
-            }
-        }
-    }
-    Ok(done)
-}
-
-/// The steps, equal ones once; the first is the root.
-fn steps(
-    mut nodes: Vec<Option<Node>>,
-    order: &[usize],
-    machine: &Machine<'_>,
-    element: NodeId,
-) -> Vec<Step> {
-    let mut all: Vec<Step> = Vec::new();
-    let mut tests: HashMap<(Atom, StepId, StepId), StepId> = HashMap::new();
-    let mut exits: HashMap<Exit, StepId> = HashMap::new();
-    let mut at: Vec<StepId> = vec![StepId(0); nodes.len()];
-    let push = |all: &mut Vec<Step>, step: Step| {
-        all.push(step);
-        StepId(all.len() as u32 - 1)
-    };
-    for &place in order {
-        at[place] = match nodes[place].take() {
-            Some(Node::Test(atom, yes, no)) => {
-                let (yes, no) = (at[yes], at[no]);
-                match yes == no {
-                    true => yes,
-                    false => *tests
-                        .entry((atom.clone(), yes, no))
-                        .or_insert_with(|| push(&mut all, Step::Test { atom, yes, no, element })),
-                }
-            }
-            Some(Node::Table { keys, rules, places, otherwise }) => {
-                let places: Vec<StepId> = places.iter().map(|place| at[*place]).collect();
-                let otherwise = at[otherwise];
-                table(&mut all, machine, keys, rules, &places, otherwise, element)
-            }
-            Some(Node::End(exit)) => match exits.get(&*exit) {
-                Some(step) => *step,
-                None => {
-                    let step = push(&mut all, Step::Exit(exit.clone()));
-                    exits.insert(*exit, step);
-                    step
-                }
-            },
-            None => StepId(0),
-        };
-    }
-    let root = order.last().map_or(StepId(0), |place| at[*place]);
-    in_order(all, root)
-}
-
-fn table(
-    all: &mut Vec<Step>,
-    machine: &Machine<'_>,
-    keys: Vec<TermId>,
-    mut rules: Rules,
-    places: &[StepId],
-    otherwise: StepId,
-    element: NodeId,
-) -> StepId {
-    while rules.last().is_some_and(|rule| places[rule.1] == otherwise) {
-        rules.pop();
-    }
-    let mut used: Vec<usize> =
-        rules.iter().flat_map(|rule| rule.0.iter().map(|test| test.0)).collect();
-    used.sort_unstable();
-    used.dedup();
-    let step = match &used[..] {
-        [] => return otherwise,
-        [key] => {
-            let mut left = IntervalSet::range(0, machine.terms.bounds(keys[*key]).1);
-            let mut cases: Vec<(StepId, Vec<IntervalSet>)> = Vec::new();
-            for (sets, to) in &rules {
-                let mine = sets[0].1.intersect(&left);
-                if mine.is_empty() {
-                    continue;
-                }
-                left = left.subtract(&mine);
-                let to = places[*to];
-                match cases.iter_mut().find(|case| case.0 == to) {
-                    Some(case) => case.1.push(mine),
-                    None => cases.push((to, vec![mine])),
-                }
-            }
-            cases.retain(|case| case.0 != otherwise);
-            let case = |(to, sets): (StepId, Vec<IntervalSet>)| (IntervalSet::union_of(&sets), to);
-            let cases: Vec<_> = cases.into_iter().map(case).collect();
-            match &cases[..] {
-                [] => return otherwise,
-                [(set, to)] => Step::Test {
-                    atom: Atom::Test(keys[*key], Arc::new(set.clone())),
-                    yes: *to,
-                    no: otherwise,
-                    element,
-                },
-                _ => Step::Switch { on: keys[*key], cases, otherwise, element },
-            }
-        }
-        used => {
-            let mut arms: Vec<StepId> = Vec::new();
-            let mut made = Vec::with_capacity(rules.len());
-            for (number, (sets, to)) in (0..).zip(rules) {
-                let to = places[to];
-                let arm = arms.iter().position(|arm| *arm == to).unwrap_or_else(|| {
-                    arms.push(to);
-                    arms.len() - 1
-                });
-                let place = |key: usize| used.binary_search(&key).unwrap_or(0) as u8;
-                let cube: Vec<(u8, IntervalSet)> =
-                    sets.into_iter().map(|(key, set)| (place(key), set)).collect();
-                made.push(ClassifyRule {
-                    cubes: Arc::new([cube]),
-                    arm: arm as u32,
-                    number,
-                    span: None,
-                });
-            }
-            let keys = used.iter().map(|key| keys[*key]).collect();
-            Step::Classify { table: None, keys, rules: made.into(), arms, otherwise, element }
-        }
-    };
-    all.push(step);
-    StepId(all.len() as u32 - 1)
-}
-
 /// Checks that a frame from the cores leaves by the port that its tag names.
 pub(super) fn back(mut machine: Machine<'_>, emitted: &[usize], port: u32) -> Result<(), Failure> {
     let state = begin(&mut machine)?;
     let mut place = Place { at: 0, first: None, state };
     let wrong =
         |why: String| (0, format!("frames from the cores do not leave by port {port}: {why}"));
-    // What is known of it.
-    let number = |machine: &Machine<'_>, term: TermId| -> Option<u128> {
-        match machine.terms.term(term) {
-            Term::Input(field) if *field == meta::LEN => Some(64),
-            Term::Input(field) => {
-                let tag = 0x88a8_u128 << 16 | u128::from(port);
-                let (from, end) = (u32::from(field.offset), u32::from(field.offset + field.width));
-                // Priority and the bit behind it may be anything.
-                let is_known = (from >= 96 && end <= 112) || (from >= 116 && end <= 128);
-                is_known.then(|| tag >> (128 - end) & super::terms::ones(field.width))
-            }
-            _ => None,
-        }
-    };
+    let number = |machine: &Machine<'_>, term| of_tagged(&machine.terms, term, port);
     loop {
         let (atom, next) = match next(&mut machine, &place)? {
             Next::End(state) => {
                 let output = output(&mut machine, &state, emitted).map_err(wrong)?;
-                let is_right =
-                    |output: &Output| output.port == Some(port) && output.is_untagged(&machine);
+                let is_right = |output: &Output| {
+                    output.port == Some(port) && output.is_untagged(&machine.terms)
+                };
                 return match output.as_ref().is_some_and(is_right) {
                     true => Ok(()),
                     false => Err(wrong("they leave elsewhere, or as something else".into())),

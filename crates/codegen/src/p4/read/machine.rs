@@ -14,7 +14,8 @@ use super::code::Instr;
 use super::entries::Entry;
 use super::parser::{Header, Parsing, Progress};
 use super::syntax::{Action, Control, Expr, Op, Statement};
-use super::terms::{Terms, ones};
+use crate::symbolic::graph::Rules;
+use crate::symbolic::terms::{Terms, ones};
 
 /// The port of packets that are dropped (v1model).
 pub(super) const DROP_PORT: u128 = 511;
@@ -100,9 +101,6 @@ pub(super) struct Place {
     pub(super) first: Option<(usize, Vec<u128>)>,
     pub(super) state: State,
 }
-
-/// Rules of a table: numbers that keys have to be, and where they lead.
-pub(super) type Rules = Vec<(Vec<(usize, IntervalSet)>, usize)>;
 
 /// What comes next.
 pub(super) enum Next {

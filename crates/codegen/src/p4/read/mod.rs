@@ -13,7 +13,6 @@ mod machine;
 mod output;
 mod parser;
 mod syntax;
-mod terms;
 mod walk;
 
 use std::collections::HashMap;
@@ -22,13 +21,13 @@ use std::rc::Rc;
 use ir::Program;
 
 use super::{Arch, COMMANDS, ENTRIES, PROGRAM};
+use crate::symbolic::terms::Terms;
 use crate::{Device, File, Unread};
 use entries::Entry;
 use lexer::Failure;
 use machine::{Machine, Root, Scope};
 use parser::Parsing;
 use syntax::{Control, Expr, Source, Statement, Type};
-use terms::Terms;
 
 /// Statements that are executed for one port.
 const BUDGET: usize = 1 << 24;

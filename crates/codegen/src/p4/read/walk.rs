@@ -9,10 +9,11 @@ use ir::program::{Atom, Term, TermId};
 use super::code::Instr;
 use super::entries::Match;
 use super::machine::{
-    Ask, Cond, Locals, Machine, Next, Place, Rules, Scope, State, Stop, Val, fail, undefined,
+    Ask, Cond, Locals, Machine, Next, Place, Scope, State, Stop, Val, fail, undefined,
 };
 use super::parser::Progress;
 use super::syntax::{Expr, Statement};
+use crate::symbolic::graph::Rules;
 
 /// Intervals that are kept of what was found out.
 const MOST_INTERVALS: usize = 8;

@@ -14,6 +14,7 @@ use super::port::{
 };
 
 mod ffi;
+pub mod swx;
 
 use ffi::{ClosedPort, Counts, Queue, Refusal};
 
@@ -59,8 +60,7 @@ pub(super) fn open(
     eal: Option<&str>,
     workers: usize,
 ) -> std::result::Result<Opened, String> {
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    started.get_or_insert_with(|| start(eal)).clone()?;
+    started(eal)?;
     let name = device.split(',').next().unwrap_or_default().to_string();
     let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
     let found = ClosedPort::new(&text(device)?, &text(&name)?);
@@ -100,6 +100,12 @@ pub(super) fn open(
         queue,
     };
     Ok(Opened { ports: queues.into_iter().map(port).collect(), mtu, remarks })
+}
+
+/// Starts DPDK if it was not.
+fn started(eal: Option<&str>) -> std::result::Result<(), String> {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    started.get_or_insert_with(|| start(eal)).clone()
 }
 
 fn start(eal: Option<&str>) -> std::result::Result<(), String> {

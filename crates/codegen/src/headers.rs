@@ -1,13 +1,17 @@
-//! Headers: which of those that the parser extracts the bits of a packet lie in, and what has to hold of the packet for that.
+//! Headers as devices with a parser extract them: which of them the bits of a packet lie in, and what has to hold of the packet for
+//! that.
 
 use ir::field::{ip, ip6, meta};
-use ir::layout::{Header, Kind, Layout};
-use ir::{Base, Field, IntervalSet};
+use ir::layout::{Evidence, Facts, Header, Kind, Layout};
+use ir::program::{Term, TermId};
+use ir::{Base, Field, IntervalSet, Program};
 use net::wire::{ether_type, ip_protocol};
 
-/// A header of the P4 program. Their order is that in which they leave.
+use crate::Lack;
+
+/// A header of the device's program. Their order is that in which they leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Instance {
+pub(crate) enum Instance {
     Ethernet,
     /// The tag towards the cores, or from there.
     Tag,
@@ -27,7 +31,7 @@ pub(super) enum Instance {
 
 impl Instance {
     /// In the order in which they leave.
-    pub(super) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Ethernet,
         Self::Tag,
         Self::Pushed,
@@ -42,7 +46,7 @@ impl Instance {
         Self::Icmp,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ethernet => "ethernet",
             Self::Tag => "tag",
@@ -60,7 +64,7 @@ impl Instance {
     }
 
     /// The name of its type.
-    pub(super) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Tag | Self::Pushed | Self::Vlan | Self::InnerVlan => "vlan_t",
             Self::Ethernet => "ethernet_t",
@@ -75,7 +79,7 @@ impl Instance {
     }
 
     /// Fields and their widths.
-    pub(super) fn fields(self) -> &'static [(&'static str, u16)] {
+    pub(crate) fn fields(self) -> &'static [(&'static str, u16)] {
         match self {
             Self::Ethernet => &[("dst", 48), ("src", 48), ("ether_type", 16)],
             Self::Tag | Self::Pushed | Self::Vlan | Self::InnerVlan => {
@@ -132,22 +136,22 @@ impl Instance {
         }
     }
 
-    pub(super) fn bits(self) -> i32 {
+    pub(crate) fn bits(self) -> i32 {
         self.fields().iter().map(|field| i32::from(field.1)).sum()
     }
 }
 
 /// What has to hold of a packet.
-pub(super) type Need = (Field, IntervalSet);
+pub(crate) type Need = (Field, IntervalSet);
 
 /// A header at its place.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
-    pub(super) instance: Instance,
+pub(crate) struct Placed {
+    pub(crate) instance: Instance,
     /// Its first bit, from the first bit of the data on.
-    pub(super) bit: i32,
+    pub(crate) bit: i32,
     /// What says that it is there.
-    pub(super) needs: Vec<Need>,
+    pub(crate) needs: Vec<Need>,
 }
 
 fn need(bit: i32, width: u16, value: u128) -> Need {
@@ -163,14 +167,14 @@ fn long_enough(bits: i32) -> Need {
 }
 
 /// The tags of packets, in order: the types that say that they follow.
-pub(super) fn tags(layout: &Layout) -> Vec<u128> {
+pub(crate) fn tags(layout: &Layout) -> Vec<u128> {
     let is_tag =
         |header: &&Header| matches!(header.kind, Kind::Vlan | Kind::InnerVlan) && header.depth == 0;
     layout.headers().iter().filter(is_tag).filter_map(|header| Some(header.select?.value)).collect()
 }
 
 /// Which headers lie where in packets of a layout.
-pub(super) fn placed(layout: &Layout) -> Vec<Placed> {
+pub(crate) fn placed(layout: &Layout) -> Vec<Placed> {
     let mut all = Vec::new();
     let mut needs: Vec<Need> = Vec::new();
     let mut add = |instance: Instance, bit: i32, mut needs: Vec<Need>| {
@@ -230,18 +234,18 @@ pub(super) fn placed(layout: &Layout) -> Vec<Placed> {
 
 /// Some bits of a field of a header.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
-    pub(super) instance: Instance,
-    pub(super) field: &'static str,
+pub(crate) struct Piece {
+    pub(crate) instance: Instance,
+    pub(crate) field: &'static str,
     /// How many bits the field has, the lowest of those that are meant, and how many.
-    pub(super) of: u16,
-    pub(super) low: u16,
-    pub(super) width: u16,
+    pub(crate) of: u16,
+    pub(crate) low: u16,
+    pub(crate) width: u16,
 }
 
 impl Piece {
     /// How it is written.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let whole = format!("hdr.{}.{}", self.instance.name(), self.field);
         match self.width == self.of {
             true => whole,
@@ -251,7 +255,7 @@ impl Piece {
 }
 
 /// The pieces that some bits of packets are, the highest first, with the headers that they lie in; `None` if they lie in no header.
-pub(super) fn pieces(all: &[Placed], bit: i32, width: u16) -> Option<Vec<(Piece, &Placed)>> {
+pub(crate) fn pieces(all: &[Placed], bit: i32, width: u16) -> Option<Vec<(Piece, &Placed)>> {
     let (mut at, end) = (bit, bit + i32::from(width));
     let mut found = Vec::new();
     while at < end {
@@ -278,4 +282,61 @@ pub(super) fn pieces(all: &[Placed], bit: i32, width: u16) -> Option<Vec<(Piece,
         }
     }
     Some(found)
+}
+
+/// Whether what is known of packets says that something holds.
+pub(crate) fn is_implied(program: &Program, facts: &Facts, need: &Need) -> bool {
+    let (field, set) = need;
+    if *field == meta::LEN {
+        let least = set.min().unwrap_or(0);
+        return least <= 14 || u128::from(facts.least_length(program)) >= least;
+    }
+    let known = facts.bits(field.offset.into(), field.width.into());
+    known.is_some_and(|known| known.is_subset(set))
+}
+
+/// Each once; of lengths the greatest.
+pub(crate) fn once(needs: Vec<Need>) -> Vec<Need> {
+    let mut all: Vec<Need> = Vec::new();
+    for (field, set) in needs {
+        match all.iter_mut().find(|known| known.0 == field) {
+            Some(known) => known.1 = known.1.intersect(&set),
+            None => all.push((field, set)),
+        }
+    }
+    // Lengths come first.
+    all.sort_by_key(|need| need.0 != meta::LEN);
+    all
+}
+
+/// What a device that knows headers lacks to know a number.
+pub(crate) fn lack(program: &Program, placed: &[Placed], term: TermId) -> Lack {
+    let called = |field: Field| match pieces(placed, field.offset.into(), field.width).as_deref() {
+        Some([(piece, _), ..]) => format!("{}.{}", piece.instance.name(), piece.field),
+        _ => field.to_string(),
+    };
+    if program.verifies(term) {
+        return Lack::Checksum;
+    }
+    match program.term(term) {
+        Term::Input(field) if *field == meta::LEN => Lack::Length,
+        Term::Input(field) => Lack::Field(called(*field)),
+        Term::Sum16 { .. } => Lack::Checksum,
+        Term::OnesSum(_) | Term::NonZero(_) => Lack::Number("a ones' complement sum"),
+        Term::Bound(..) => Lack::Found,
+        Term::Cell(..) => Lack::Cells,
+        Term::Position(_) => Lack::Number("where a header is"),
+        Term::Hash(..) => Lack::Number("a hash"),
+        Term::Map(..) => Lack::Number("what a range map yields"),
+        Term::Now => Lack::Clock,
+        Term::Const(_) => Lack::Number("a number of that size"),
+        _ => {
+            let operands = program.term(term).operands();
+            let worst = operands.iter().map(|&operand| lack(program, placed, operand));
+            let is_simple = |lack: &Lack| {
+                matches!(lack, Lack::Field(_) | Lack::Found | Lack::Number("a number of that size"))
+            };
+            worst.filter(|lack| !is_simple(lack)).min().unwrap_or(Lack::Number("a sum"))
+        }
+    }
 }

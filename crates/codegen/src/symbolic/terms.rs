@@ -1,4 +1,4 @@
-//! Numbers that a P4 program computes, as terms of a program.
+//! Numbers that a device's program computes, as terms of a program.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use ir::program::{Atom, OnesSum, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 /// Terms: those of the segment first, so that what is recognised is called as it is there.
-pub(super) struct Terms {
+pub(crate) struct Terms {
     all: Vec<Term>,
     known: HashMap<Term, TermId>,
     numbers: Vec<Numbers>,
 }
 
 /// So many ones.
-pub(super) fn ones(width: u16) -> u128 {
+pub(crate) fn ones(width: u16) -> u128 {
     u128::MAX.checked_shr(128 - u32::from(width.min(128))).unwrap_or(0)
 }
 
 impl Terms {
     #[allow(clippy::mutable_key_type, reason = "what a range map caches is no part of what it is")]
-    pub(super) fn new(all: Vec<Term>) -> Self {
+    pub(crate) fn new(all: Vec<Term>) -> Self {
         let mut terms = Self { all: Vec::new(), known: HashMap::new(), numbers: Vec::new() };
         for term in all {
             let id = TermId(terms.all.len() as u32);
@@ -41,11 +41,11 @@ impl Terms {
         self.all.push(term);
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    pub(super) fn add(&mut self, term: Term) -> TermId {
+    pub(crate) fn add(&mut self, term: Term) -> TermId {
         if let Some(&id) = self.known.get(&term) {
             return id;
         }
@@ -55,33 +55,33 @@ impl Terms {
         id
     }
 
-    pub(super) fn term(&self, id: TermId) -> &Term {
+    pub(crate) fn term(&self, id: TermId) -> &Term {
         &self.all[id.0 as usize]
     }
 
-    pub(super) fn into_all(self) -> Vec<Term> {
+    pub(crate) fn into_all(self) -> Vec<Term> {
         self.all
     }
 
-    pub(super) fn value(&self, id: TermId) -> Option<u128> {
+    pub(crate) fn value(&self, id: TermId) -> Option<u128> {
         if let Term::Const(value) = self.term(id) { Some(*value) } else { None }
     }
 
     /// The least and the greatest that a number can be.
-    pub(super) fn bounds(&self, id: TermId) -> (u128, u128) {
+    pub(crate) fn bounds(&self, id: TermId) -> (u128, u128) {
         self.numbers[id.0 as usize].bounds
     }
 
-    pub(super) fn constant(&mut self, value: u128) -> TermId {
+    pub(crate) fn constant(&mut self, value: u128) -> TermId {
         self.add(Term::Const(value))
     }
 
-    pub(super) fn data(&mut self, bit: u16, width: u16) -> TermId {
+    pub(crate) fn data(&mut self, bit: u16, width: u16) -> TermId {
         self.add(Term::Input(Field::bits(Base::Data, bit, width)))
     }
 
     /// The bits of a number from `low` on.
-    pub(super) fn slice(&mut self, of: TermId, low: u16, width: u16) -> TermId {
+    pub(crate) fn slice(&mut self, of: TermId, low: u16, width: u16) -> TermId {
         match self.term(of).clone() {
             Term::Const(value) => {
                 self.constant(value.checked_shr(low.into()).unwrap_or(0) & ones(width))
@@ -123,7 +123,7 @@ impl Terms {
     }
 
     /// One number in front of another of so many bits.
-    pub(super) fn concat(&mut self, high: TermId, low: TermId, width: u16) -> TermId {
+    pub(crate) fn concat(&mut self, high: TermId, low: TermId, width: u16) -> TermId {
         if let (Some(high), Some(low)) = (self.value(high), self.value(low)) {
             return self.constant(high.checked_shl(width.into()).unwrap_or(0) | low);
         }
@@ -168,7 +168,7 @@ impl Terms {
     }
 
     /// A number of so many bits that is computed from two.
-    pub(super) fn binary(&mut self, op: BinaryOp, a: TermId, b: TermId, width: u16) -> TermId {
+    pub(crate) fn binary(&mut self, op: BinaryOp, a: TermId, b: TermId, width: u16) -> TermId {
         if let (Some(a), Some(b)) = (self.value(a), self.value(b)) {
             let value = op.apply(a, b) & ones(width);
             return self.constant(value);
@@ -248,7 +248,7 @@ impl Terms {
     }
 
     /// All bits of a number turned round.
-    pub(super) fn invert(&mut self, of: TermId, width: u16) -> TermId {
+    pub(crate) fn invert(&mut self, of: TermId, width: u16) -> TermId {
         match self.term(of).clone() {
             Term::Const(value) => self.constant(!value & ones(width)),
             Term::OnesSum(sum) if width == 16 => {
@@ -262,7 +262,7 @@ impl Terms {
     }
 
     /// One of two numbers.
-    pub(super) fn choose(&mut self, atom: Atom, yes: TermId, no: TermId) -> TermId {
+    pub(crate) fn choose(&mut self, atom: Atom, yes: TermId, no: TermId) -> TermId {
         if yes == no {
             return yes;
         }
