@@ -14,7 +14,6 @@ use ir::{Base, Field, IntervalSet};
 pub(crate) use conditions::{Conditions, Key};
 pub(crate) use lists::{Line, Lists, Matcher, Node, Packets, decide, does, lack};
 
-
 /// The bits of the packet that a term is.
 pub(crate) fn input_bits(program: &Program, term: TermId) -> Option<Field> {
     let field = match program.term(term) {
