@@ -26,7 +26,7 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("chain", chain),
     ("click", click),
     ("config", config),

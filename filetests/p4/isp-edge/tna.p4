@@ -47,11 +47,17 @@ header ipv4_t {
     bit<32> dst;
 }
 
+header transport_t {
+    bit<16> sport;
+    bit<16> dport;
+}
+
 struct headers_t {
     ethernet_t ethernet;
     vlan_t tag;
     arp_t arp;
     ipv4_t ipv4;
+    transport_t transport;
 }
 
 struct metadata_t {
@@ -70,7 +76,7 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
         meta.arm = 16w0x0;
         meta.next = 16w0x0;
         meta.list = 12w0x0;
-        meta.class = 16w0x18;
+        meta.class = 16w0xb1;
         transition select(ig_intr_md.ingress_port) {
             CORES: from_cores;
             default: parse_ethernet;
@@ -101,13 +107,20 @@ parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingre
     }
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl) {
+            4w5: parse_transport4;
+            default: accept;
+        }
+    }
+    state parse_transport4 {
+        packet.extract(hdr.transport);
         transition accept;
     }
 }
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
-    Counter<bit<64>, bit<16>>(25, CounterType_t.PACKETS_AND_BYTES) classes;
+    Counter<bit<64>, bit<16>>(178, CounterType_t.PACKETS_AND_BYTES) classes;
     bit<16> key1_1;
 
     action go(bit<16> at, bit<16> arm) {
@@ -123,6 +136,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         hdr.tag.ether_type = hdr.ethernet.ether_type;
         hdr.ethernet.ether_type = 16w0x88a8;
         ig_tm_md.ucast_egress_port = CORES;
+    }
+    action found(bit<16> next) {
+        meta.next = next;
+        meta.at = 16w0xa;
     }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
@@ -158,7 +175,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(16w0x14, 12w0x9);
+        default_action = hand_off(16w0xad, 12w0x46);
         size = 1;
     }
 
@@ -172,7 +189,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(16w0x17, 12w0xc);
+        default_action = hand_off(16w0xb0, 12w0x49);
         size = 2;
     }
 
@@ -192,7 +209,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             go;
             hand_off;
         }
-        default_action = hand_off(16w0x13, 12w0x8);
+        default_action = hand_off(16w0xac, 12w0x45);
         size = 5;
     }
 
@@ -203,23 +220,124 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         }
         actions = {
             go;
-            hand_off;
         }
-        default_action = go(16w0x5, 16w0x7);
+        default_action = go(16w0x6, 16w0x13);
         size = 1;
     }
 
     // fw/acl (isp-edge.click:16)
-    table decide5 {
+    table rules5 {
+        key = {
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.dport: range;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = hand_off(16w0x79, 12w0x12);
+        size = 8549;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table decide6 {
         key = {
             hdr.ipv4.isValid(): exact;
             hdr.ipv4.len: range;
         }
         actions = {
+            go;
             hand_off;
         }
-        default_action = hand_off(16w0xd, 12w0x2);
+        default_action = go(16w0x8, 16w0x15);
         size = 1;
+    }
+
+    // router/CheckIPHeader@2 (isp-edge.click:22)
+    table decide7 {
+        key = {
+            hdr.ipv4.isValid(): exact;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = go(16w0xb, 16w0x7);
+        size = 6;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table rules21 {
+        key = {
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.dport: range;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = hand_off(16w0x90, 12w0x29);
+        size = 8549;
+    }
+
+    // fw/Unstrip@4 (isp-edge.click:17)
+    table decide9 {
+        key = {
+            hdr.ipv4.isValid(): exact;
+            hdr.ipv4.len: range;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+        }
+        actions = {
+            go;
+            hand_off;
+        }
+        default_action = go(16w0xb, 16w0x1e);
+        size = 7;
+    }
+
+    // router/rt (isp-edge.click:23)
+    table routes11 {
+        key = {
+            hdr.ipv4.dst: lpm;
+        }
+        actions = {
+            found;
+        }
+        default_action = found(16w0x0);
+        size = 3;
+    }
+
+    // kind (isp-edge.click:66)
+    table decide10 {
+        key = {
+            meta.arm: exact;
+            meta.next: exact;
+            hdr.ipv4.isValid(): ternary;
+            hdr.transport.isValid(): ternary;
+            hdr.ethernet.dst[40:40]: ternary;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.ttl: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
+            hdr.ipv4.flags[1:1]: ternary;
+        }
+        actions = {
+            hand_off;
+        }
+        default_action = hand_off(16w0x68, 12w0x1);
+        size = 85;
     }
 
     apply {
@@ -238,7 +356,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                     key1_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                     rules1.apply();
                 } else {
-                    hand_off(16w0x17, 12w0xc);
+                    hand_off(16w0xb0, 12w0x49);
                 }
             }
             if (meta.at == 16w0x3) {
@@ -250,12 +368,46 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 if (hdr.ipv4.isValid()) {
                     test4.apply();
                 } else {
-                    go(16w0x5, 16w0x7);
+                    go(16w0x6, 16w0x13);
                 }
             }
             if (meta.at == 16w0x5) {
                 // fw/acl (isp-edge.click:16)
-                decide5.apply();
+                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                    rules5.apply();
+                } else {
+                    hand_off(16w0x79, 12w0x12);
+                }
+            } else if (meta.at == 16w0x6) {
+                // fw/acl (isp-edge.click:16)
+                decide6.apply();
+            }
+            if (meta.at == 16w0x7) {
+                // router/CheckIPHeader@2 (isp-edge.click:22)
+                decide7.apply();
+            } else if (meta.at == 16w0x8) {
+                // fw/acl (isp-edge.click:16)
+                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                    rules21.apply();
+                } else {
+                    hand_off(16w0x90, 12w0x29);
+                }
+            }
+            if (meta.at == 16w0x9) {
+                // fw/Unstrip@4 (isp-edge.click:17)
+                decide9.apply();
+            }
+            if (meta.at == 16w0xb) {
+                // router/rt (isp-edge.click:23)
+                if (hdr.ipv4.isValid()) {
+                    routes11.apply();
+                } else {
+                    found(16w0x0);
+                }
+            }
+            if (meta.at == 16w0xa) {
+                // kind (isp-edge.click:66)
+                decide10.apply();
             }
         } else {
             lost();
@@ -270,6 +422,7 @@ control Deparse(packet_out packet, inout headers_t hdr, in metadata_t meta, in i
         packet.emit(hdr.tag);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
+        packet.emit(hdr.transport);
     }
 }
 

@@ -47,11 +47,17 @@ header ipv4_t {
     bit<32> dst;
 }
 
+header transport_t {
+    bit<16> sport;
+    bit<16> dport;
+}
+
 struct headers_t {
     ethernet_t ethernet;
     vlan_t tag;
     arp_t arp;
     ipv4_t ipv4;
+    transport_t transport;
 }
 
 struct metadata_t {
@@ -69,7 +75,7 @@ parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout s
         meta.arm = 16w0x0;
         meta.next = 16w0x0;
         meta.list = 12w0x0;
-        meta.class = 16w0x34;
+        meta.class = 16w0x107;
         meta.zero = 16w0;
         transition select(standard_metadata.ingress_port) {
             CORES: from_cores;
@@ -101,6 +107,13 @@ parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout s
     }
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl) {
+            4w5: parse_transport4;
+            default: accept;
+        }
+    }
+    state parse_transport4 {
+        packet.extract(hdr.transport);
         transition accept;
     }
 }
@@ -113,7 +126,7 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
 
 control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
-    counter(53, CounterType.packets_and_bytes) classes;
+    counter(264, CounterType.packets_and_bytes) classes;
     bit<16> key2_1;
 
     action discard(bit<16> number) {
@@ -149,6 +162,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.arp.tha = old_arp_sha;
         hdr.arp.tpa = old_arp_spa;
         standard_metadata.egress_spec = port;
+    }
+    action found(bit<16> next) {
+        meta.next = next;
+        meta.at = 16w0xb;
     }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
@@ -186,7 +203,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hand_off;
             go;
         }
-        default_action = hand_off(16w0x2e, 12w0x8);
+        default_action = hand_off(16w0xf8, 12w0x3f);
         size = 5;
     }
 
@@ -200,7 +217,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             discard;
             go;
         }
-        default_action = discard(16w0x26);
+        default_action = discard(16w0xb9);
         size = 2;
     }
 
@@ -221,7 +238,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             go;
             leave;
         }
-        default_action = discard(16w0x22);
+        default_action = discard(16w0xb5);
         size = 6;
     }
 
@@ -230,14 +247,124 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         key = {
             meta.arm: exact;
             hdr.ipv4.isValid(): ternary;
+            standard_metadata.packet_length: range;
             hdr.ipv4.ihl: ternary;
             hdr.ipv4.len: range;
         }
         actions = {
             hand_off;
+            go;
         }
-        default_action = hand_off(16w0x31, 12w0xb);
-        size = 4;
+        default_action = go(16w0x8, 16w0x2a);
+        size = 8;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table rules10 {
+        key = {
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.dport: range;
+        }
+        actions = {
+            discard;
+            go;
+        }
+        default_action = discard(16w0xac);
+        size = 8549;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table rules42 {
+        key = {
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.dport: range;
+        }
+        actions = {
+            discard;
+            go;
+        }
+        default_action = discard(16w0xac);
+        size = 8549;
+    }
+
+    // fw/acl (isp-edge.click:16)
+    table rules44 {
+        key = {
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.protocol: exact;
+            hdr.ipv4.frag: ternary;
+            hdr.transport.dport: range;
+        }
+        actions = {
+            hand_off;
+            go;
+        }
+        default_action = hand_off(16w0xf5, 12w0x3c);
+        size = 8549;
+    }
+
+    // router/CheckIPHeader@2 (isp-edge.click:22)
+    table decide10 {
+        key = {
+            meta.arm: exact;
+            hdr.ipv4.isValid(): ternary;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.len: range;
+        }
+        actions = {
+            discard;
+            hand_off;
+            go;
+        }
+        default_action = go(16w0xc, 16w0x39);
+        size = 22;
+    }
+
+    // router/rt (isp-edge.click:23)
+    table routes12 {
+        key = {
+            hdr.ipv4.dst: lpm;
+        }
+        actions = {
+            found;
+        }
+        default_action = found(16w0x0);
+        size = 3;
+    }
+
+    // kind (isp-edge.click:66)
+    table decide11 {
+        key = {
+            meta.arm: exact;
+            meta.next: exact;
+            hdr.ethernet.isValid(): ternary;
+            hdr.ipv4.isValid(): ternary;
+            hdr.transport.isValid(): ternary;
+            hdr.ethernet.dst[40:40]: ternary;
+            standard_metadata.packet_length: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.ttl: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.dst: ternary;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
+            hdr.ipv4.flags[1:1]: ternary;
+        }
+        actions = {
+            discard;
+            hand_off;
+        }
+        default_action = hand_off(16w0xd7, 12w0x1e);
+        size = 144;
     }
 
     apply {
@@ -268,35 +395,65 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                         if (standard_metadata.checksum_error == 1w0) {
                             // fw/acl (isp-edge.click:16)
                             if ((hdr.ipv4.len >= 16w0x1a && hdr.ipv4.len <= 16w0x5dc)) {
-                                hand_off(16w0x2f, 12w0x9);
+                                go(16w0x6, 16w0x9);
                             } else {
-                                go(16w0x6, 16w0x17);
+                                go(16w0x6, 16w0x24);
                             }
                         } else {
-                            discard(16w0x1a);
+                            discard(16w0xad);
                         }
                     } else {
-                        discard(16w0x1b);
+                        discard(16w0xae);
                     }
                 } else {
-                    discard(16w0x1b);
+                    discard(16w0xae);
                 }
             } else if (meta.at == 16w0x5) {
                 // fw/CheckIPHeader@2 (isp-edge.click:16)
                 if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // fw/CheckIPHeader@2 (isp-edge.click:16)
                     if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x6, 16w0x15);
+                        go(16w0x6, 16w0x22);
                     } else {
-                        discard(16w0x1b);
+                        discard(16w0xae);
                     }
                 } else {
-                    discard(16w0x1b);
+                    discard(16w0xae);
                 }
             }
             if (meta.at == 16w0x6) {
                 // fw/acl (isp-edge.click:16)
                 decide6.apply();
+            }
+            if (meta.at == 16w0x7) {
+                // fw/acl (isp-edge.click:16)
+                rules10.apply();
+            } else if (meta.at == 16w0x8) {
+                // fw/acl (isp-edge.click:16)
+                rules42.apply();
+            } else if (meta.at == 16w0x9) {
+                // fw/acl (isp-edge.click:16)
+                if (hdr.ipv4.isValid() && hdr.transport.isValid()) {
+                    rules44.apply();
+                } else {
+                    hand_off(16w0xf5, 12w0x3c);
+                }
+            }
+            if (meta.at == 16w0xa) {
+                // router/CheckIPHeader@2 (isp-edge.click:22)
+                decide10.apply();
+            }
+            if (meta.at == 16w0xc) {
+                // router/rt (isp-edge.click:23)
+                if (hdr.ipv4.isValid()) {
+                    routes12.apply();
+                } else {
+                    found(16w0x0);
+                }
+            }
+            if (meta.at == 16w0xb) {
+                // kind (isp-edge.click:66)
+                decide11.apply();
             }
         } else {
             lost();
@@ -321,6 +478,7 @@ control Deparse(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.tag);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
+        packet.emit(hdr.transport);
     }
 }
 

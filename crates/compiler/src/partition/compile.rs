@@ -8,7 +8,7 @@ use codegen::{Device, File, Lack, Segment, Tables, Target, Unread};
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
-use ir::program::{Continuation, End, Step, StepId};
+use ir::program::{Continuation, End, Exit, Step, StepId, Writes};
 use ir::topology::{PortName, Switch, Topology};
 use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
@@ -430,6 +430,21 @@ pub fn compile(
     Ok(Compiled { parts, egress, cores: site.cores, files, tables })
 }
 
+/// The program of a wire that leads to another one.
+fn through(entry: Port) -> Program {
+    let exit = Exit {
+        effects: Vec::new(),
+        writes: Writes::default(),
+        end: End::Push { to: entry, native: true },
+        barrier: None,
+        visited: Vec::new(),
+        copies: Vec::new(),
+    };
+    let steps = vec![Step::Exit(Box::new(exit))];
+    let (terms, state, tables, lookups) = Default::default();
+    Program { entry, continuation: None, terms, state, tables, lookups, steps }
+}
+
 /// Divides programs, with whole tables, between a device and cores, and has the device's part emitted and read back. With
 /// `files`, these are read instead of what would be emitted.
 ///
@@ -453,11 +468,14 @@ pub fn divide(
     }
     let is_wire = |to: Port| egress.contains_key(&to);
     let mut behind = Vec::new();
-    for program in programs {
-        if let Some(names) = wires.ingress.get(&program.entry) {
-            let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
-            behind.push((names.clone(), ingress, from_wire(program)));
-        }
+    for (entry, names) in &wires.ingress {
+        let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
+        let program = match programs.iter().find(|program| program.entry == *entry) {
+            Some(program) => from_wire(program),
+            None if is_wire(*entry) => through(*entry),
+            None => continue,
+        };
+        behind.push((names.clone(), ingress, program));
     }
     if behind.is_empty() {
         return Err(NotCompiled::NoWires);
