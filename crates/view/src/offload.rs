@@ -109,10 +109,7 @@ impl Offloaded<'_> {
             let why = match fate.done || !fate.decided.is_empty() {
                 true => None,
                 // The report for programs has all.
-                false => {
-                    let stay = fate.stops.first().or(fate.stays.first());
-                    stay.map(|stay| self.reason(stay))
-                }
+                false => fate.why().map(|stay| self.reason(stay)),
             };
             table.row([
                 class.number.to_string(),

@@ -60,7 +60,7 @@ fn same(a: &Cube, b: &Cube) -> bool {
 
 /// Entries that come before those of a list and make it another list: they say for all packets that an entry which came, went or
 /// changed matches what the other list says. `otherwise` is the action where nothing matches. None if the lists differ in more
-/// than single entries, or there would be more than [`ROOM`].
+/// than single entries, or there would be more than 1,024 of them.
 #[must_use]
 pub fn overrides(old: &[Entry], new: &[Entry], otherwise: &str) -> Option<Vec<Entry>> {
     fn says(of: &Entry) -> (&Cube, &String, &Vec<(String, u128)>) {

@@ -118,7 +118,7 @@ pub struct Class {
     pub decided: BTreeSet<Stay>,
     /// Some are left to cores that have to decide, too: why.
     pub stays: BTreeSet<Stay>,
-    /// Of these, where the device stops: the others are about packets for which what it was spared does not hold.
+    /// Where the device stops: the others are about what it was spared.
     pub stops: BTreeSet<Stay>,
 }
 
@@ -126,6 +126,11 @@ impl Class {
     fn new(exit: StepId) -> Self {
         let (decided, stays, stops) = Default::default();
         Self { exit, done: false, decided, stays, stops }
+    }
+
+    /// Why cores see most of its packets.
+    pub fn why(&self) -> Option<&Stay> {
+        self.stops.first().or(self.decided.first()).or(self.stays.first())
     }
 }
 
@@ -715,7 +720,10 @@ impl<'a> Dividing<'a> {
         }
         reasons.extend(stay(to));
         match classes.get_mut(&to) {
-            Some(class) => class.decided.extend(reasons.iter().cloned()),
+            Some(class) => {
+                class.decided.extend(reasons.iter().cloned());
+                class.stops.extend(stay(to));
+            }
             None => {
                 let reason = stay(to).or_else(|| reasons.first().cloned());
                 for exit in reach(self.program, [to]) {

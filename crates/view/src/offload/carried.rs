@@ -163,7 +163,7 @@ impl Classes {
 
     /// What a core does that a packet is handed to.
     pub(super) fn said(&self, all: &Offloaded<'_>, handoff: &Handoff) -> String {
-        let why = handoff.why.first().map(|stay| all.reason(stay)).unwrap_or_default();
+        let why = handoff.why.last().map(|stay| all.reason(stay)).unwrap_or_default();
         match handoff.exit.and_then(|at| self.class(at)) {
             Some((number, said)) => format!("class {number}, {said}; {why}"),
             None => format!("decided by cores: {why}"),

@@ -87,8 +87,7 @@ impl Panel {
             if mark < 2 {
                 *device.entry((mark, all.said(&report, class))).or_insert(0) += 1;
             }
-            let why = if mark == 1 { &fate.decided } else { &fate.stays };
-            if let (1.., Some(why)) = (mark, why.first()) {
+            if let (1.., Some(why)) = (mark, fate.why()) {
                 *server.entry((mark, all.reason(why))).or_insert(0) += 1;
             }
         }
