@@ -313,6 +313,9 @@ fn run_example(examples: &Folder, name: &str, mode: Mode) -> (Vec<Vec<Frame>>, R
     std::fs::create_dir_all(&scratch).expect("there is room for a folder");
     for entry in std::fs::read_dir(examples).expect("examples").map(|e| e.expect("a file").path()) {
         let to = scratch.join(entry.file_name().expect("files have names"));
+        if entry.is_dir() {
+            continue;
+        }
         if entry.to_string_lossy().contains(".pcap") {
             // A part of it, to interpret thousands of rules on.
             let (link, frames) = capture(&entry, 250);

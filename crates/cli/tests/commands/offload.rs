@@ -82,7 +82,7 @@ fn the_split_needs_no_switch() {
     folder.file("rack.yaml", strict);
     let tag = &json(&folder)["tags"][0];
     assert_eq!(tag["vlan_id"], 1);
-    assert!(tag["means"].as_str().is_some_and(|means| means.contains("fw.click:1")), "{tag}");
+    assert!(tag["means"].as_str().is_some_and(|means| means.contains("fw.click:2")), "{tag}");
     let no_address = folder.run(with(&["--install"]));
     assert!(
         no_address

@@ -235,8 +235,9 @@ fn a_run_knows_what_its_switch_holds_and_counts() {
     let told = rack.serve(&[]).told();
     assert!(told.contains("holds this chain: "), "{told}");
     rack.lab.exchange("10.2.0.2", 100_000);
-    let [came, _] = rack.bridge.packets(LEFT);
-    until("the run counts what the switch did", || rack.came("FromDevice@5") == came);
+    let on_wire = |rack: &Rack| rack.bridge.packets(LEFT)[0];
+    until("the run counts what the switch did", || rack.came("FromDevice@5") == on_wire(&rack));
+    let came = on_wire(&rack);
     // It was restarted and given its entries again: it counts from nothing.
     rack.bridge.kill();
     rack.bridge.start_again();

@@ -503,7 +503,7 @@ mod tests {
         };
         // A few had to give way where many keys wanted to be in the same place.
         assert_eq!(found(&cache), used);
-        assert!(used > keys as usize * 999 / 1000, "{used}");
+        assert!(used > keys as usize * 995 / 1000, "{used}");
         for at in (0..cache.lines.len()).filter(|&at| cache.is_used(at)) {
             let plan = cache.line(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
