@@ -42,6 +42,16 @@ enum Device {
     Kernel(xdp::Ahead),
 }
 
+impl Device {
+    /// What it counted so far, and whether it begins anew now.
+    fn counted(&mut self) -> Result<(Totals, bool), String> {
+        match self {
+            Device::Switch(switch) => Ok((switch.counted()?, false)),
+            Device::Kernel(interfaces) => interfaces.counted(),
+        }
+    }
+}
+
 /// A device in front of a run.
 pub(crate) struct Ahead {
     /// Its name, and where it is reached.
@@ -98,20 +108,20 @@ impl Ahead {
                 .into());
             }
         }
+        // What was there when the run began is not the run's.
+        let before = device.counted().ok();
+        let before = before.map(|(now, are_new)| if are_new { Totals::new() } else { now });
         let (compiled, graph) = (Arc::clone(compiled), loaded.chain.graph.clone());
-        Ok(Some(Self { about, device, compiled, graph, before: None }))
+        Ok(Some(Self { about, device, compiled, graph, before }))
     }
 
     /// What it counted since it was asked last.
     fn since(&mut self) -> Result<Vec<Elsewhere>, String> {
-        let (now, are_new) = match &mut self.device {
-            Device::Switch(switch) => (switch.counted()?, false),
-            Device::Kernel(interfaces) => interfaces.counted()?,
-        };
+        let (now, are_new) = self.device.counted()?;
         let before = self.before.take();
         let mut all = Vec::new();
         for ((part, step), now) in &now {
-            // What was there when the run began is not the run's.
+            // What it counted before it was reached is not known.
             let Some(before) = &before else { break };
             let Some(part_of) = self.compiled.parts.get(*part) else { continue };
             let none = Counted::default();
