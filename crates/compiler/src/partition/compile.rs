@@ -430,7 +430,7 @@ pub fn compile(
     Ok(Compiled { parts, egress, cores: site.cores, files, tables })
 }
 
-/// The program of a wire that leads to another one.
+/// The program of a wire that leads to another one, or to an element that is in no program.
 fn through(entry: Port) -> Program {
     let exit = Exit {
         effects: Vec::new(),
@@ -472,8 +472,7 @@ pub fn divide(
         let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
         let program = match programs.iter().find(|program| program.entry == *entry) {
             Some(program) => from_wire(program),
-            None if is_wire(*entry) => through(*entry),
-            None => continue,
+            None => through(*entry),
         };
         behind.push((names.clone(), ingress, program));
     }
