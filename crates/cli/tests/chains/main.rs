@@ -14,6 +14,7 @@ mod following;
 mod handover;
 mod listing;
 mod lists;
+mod mistakes;
 mod p4;
 mod private_handlers;
 mod programs;

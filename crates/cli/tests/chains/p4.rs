@@ -1,31 +1,6 @@
 //! What a P4 switch is given, with mistakes in it that reading or the proof must find.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use codegen::File;
-use compiler::partition::{Site, Trust, compile};
-use compiler::prove::Verdict;
-use ir::{NodeId, Span};
-
-use crate::programs::chain;
-use crate::targets::wires;
-
-/// A mistake: what it is called, the file it is made in, and a line with it; nothing where the line has no place for it.
-type Mistake = (&'static str, &'static str, fn(&str) -> Option<String>);
-
-/// A hexadecimal number behind a word, changed.
-fn change(line: &str, word: &str, how: impl Fn(u128) -> u128) -> Option<String> {
-    let from = line.find(word)? + word.len();
-    let rest = line[from..].strip_prefix("0x")?;
-    let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
-    let number = u128::from_str_radix(&rest[..end], 16).ok()?;
-    Some(format!("{}{:#x}{}", &line[..from], how(number), &rest[end..]))
-}
-
-fn replace(line: &str, what: &str, by: &str) -> Option<String> {
-    line.contains(what).then(|| line.replacen(what, by, 1))
-}
+use crate::mistakes::{Mistake, are_found, change, replace};
 
 const PROGRAM: &str = "catena.p4";
 const ENTRIES: &str = "entries.json";
@@ -132,56 +107,6 @@ const MISTAKES: &[Mistake] = &[
 
 #[test]
 fn mistakes_in_p4_are_found() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let target = codegen::target("p4").unwrap();
-    let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for name in ["p4/router", "p4/filter", "p4/vlans"] {
-        let (of, models) = chain(&root.join("filetests").join(name).with_extension("click"));
-        let graph = &of.graph;
-        let wires = wires(graph, &models);
-        let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
-        let none: &[Trust] = &[];
-        let site = Site::numbered(&wires, none);
-        let compiled = |files| compile(graph, &models, &wires, target, &site, &origin, files);
-        let right = compiled(None).unwrap_or_else(|why| panic!("{name}: {why}"));
-        assert!(right.parts.iter().all(|part| part.proof.holds()), "{name}");
-        for (mistake, file, how) in MISTAKES {
-            let at = right.files.iter().position(|of| of.name == *file).unwrap();
-            let text = String::from_utf8(right.files[at].contents.clone()).unwrap();
-            let lines: Vec<&str> = text.lines().collect();
-            for line in 0..lines.len() {
-                let Some(wrong) = how(lines[line]).filter(|wrong| wrong != lines[line]) else {
-                    continue;
-                };
-                let mut lines = lines.clone();
-                lines[line] = &wrong;
-                let mut files = right.files.clone();
-                let contents = (lines.join("\n") + "\n").into_bytes();
-                files[at] = File { name: (*file).into(), contents };
-                if *file == ENTRIES {
-                    // Else commands that say something else give it away.
-                    files.retain(|file| file.name != "commands.txt");
-                }
-                let is_found = match compiled(Some(files)) {
-                    Err(_) => true,
-                    // What is given up is not written either.
-                    Ok(of) => of.parts.iter().any(|part| match &part.proof.together.verdict {
-                        Verdict::Different(_) | Verdict::Unproven(_) => true,
-                        Verdict::Equal => false,
-                    }),
-                };
-                found.entry(mistake).or_default()[usize::from(!is_found)] += 1;
-                if !is_found {
-                    println!("{name}, {mistake}: no packet tells the difference: {wrong}");
-                }
-            }
-        }
-    }
-    println!("{found:#?}");
-    for (mistake, ..) in MISTAKES {
-        assert!(
-            found.get(mistake).is_some_and(|counts| counts[0] > 0),
-            "{mistake}: nothing was found"
-        );
-    }
+    // Commands that say something else would give entries away.
+    are_found("p4", &[], MISTAKES, "commands.txt");
 }

@@ -3,36 +3,12 @@
 #[cfg(feature = "dpdk")]
 mod real;
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use compiler::partition::Trust;
 
-use codegen::File;
-use compiler::partition::{Site, Trust, compile};
-use compiler::prove::Verdict;
-use ir::{NodeId, Span};
+use crate::mistakes::{Mistake, are_found, change, replace};
 
-use crate::programs::chain;
-use crate::targets::wires;
-
-/// A mistake: what it is called, whether it is made in the specification or in entries, and a line with it; nothing where the
-/// line has no place for it.
-type Mistake = (&'static str, bool, fn(&str) -> Option<String>);
-
-const SPEC: bool = true;
-const ENTRIES: bool = false;
-
-/// A hexadecimal number behind words, changed.
-fn change(line: &str, words: &str, how: impl Fn(u128) -> u128) -> Option<String> {
-    let from = line.find(words)? + words.len();
-    let rest = line[from..].strip_prefix("0x")?;
-    let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
-    let number = u128::from_str_radix(&rest[..end], 16).ok()?;
-    Some(format!("{}{:#x}{}", &line[..from], how(number), &rest[end..]))
-}
-
-fn replace(line: &str, what: &str, by: &str) -> Option<String> {
-    line.contains(what).then(|| line.replacen(what, by, 1))
-}
+const SPEC: &str = ".spec";
+const ENTRIES: &str = ".txt";
 
 const MISTAKES: &[Mistake] = &[
     ("an entry comes later", ENTRIES, |line| {
@@ -133,57 +109,5 @@ const MISTAKES: &[Mistake] = &[
 
 #[test]
 fn mistakes_in_swx_are_found() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let target = codegen::target("swx").unwrap();
-    let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for name in ["p4/router", "p4/filter", "p4/vlans"] {
-        let (of, models) = chain(&root.join("filetests").join(name).with_extension("click"));
-        let graph = &of.graph;
-        let wires = wires(graph, &models);
-        let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
-        let trust: Vec<Trust> = Trust::ALL.iter().map(|of| of.1).collect();
-        let site = Site::numbered(&wires, &trust);
-        let compiled = |files| compile(graph, &models, &wires, target, &site, &origin, files);
-        let right = compiled(None).unwrap_or_else(|why| panic!("{name}: {why}"));
-        assert!(right.parts.iter().all(|part| part.proof.holds()), "{name}");
-        for (mistake, is_spec, how) in MISTAKES {
-            for at in 0..right.files.len() {
-                let file = &right.files[at].name;
-                if file.ends_with(".cli") || file.ends_with(".spec") != *is_spec {
-                    continue;
-                }
-                let text = String::from_utf8(right.files[at].contents.clone()).unwrap();
-                let lines: Vec<&str> = text.lines().collect();
-                for line in 0..lines.len() {
-                    let Some(wrong) = how(lines[line]).filter(|wrong| wrong != lines[line]) else {
-                        continue;
-                    };
-                    let mut lines = lines.clone();
-                    lines[line] = &wrong;
-                    let mut files = right.files.clone();
-                    let contents = (lines.join("\n") + "\n").into_bytes();
-                    files[at] = File { name: file.clone(), contents };
-                    let is_found = match compiled(Some(files)) {
-                        Err(_) => true,
-                        // What is given up is not written either.
-                        Ok(of) => of.parts.iter().any(|part| match &part.proof.together.verdict {
-                            Verdict::Different(_) | Verdict::Unproven(_) => true,
-                            Verdict::Equal => false,
-                        }),
-                    };
-                    found.entry(mistake).or_default()[usize::from(!is_found)] += 1;
-                    if !is_found {
-                        println!("{name}, {mistake}: no packet tells the difference: {wrong}");
-                    }
-                }
-            }
-        }
-    }
-    println!("{found:#?}");
-    for (mistake, ..) in MISTAKES {
-        assert!(
-            found.get(mistake).is_some_and(|counts| counts[0] > 0),
-            "{mistake}: nothing was found"
-        );
-    }
+    are_found("swx", &Trust::ALL.map(|of| of.1), MISTAKES, "catena.cli");
 }

@@ -29,6 +29,13 @@ pub struct Function {
     pub span: Span,
 }
 
+impl Function {
+    fn new(name: &str, class: &str, span: Span) -> Self {
+        let (name, class) = (name.to_string(), class.to_string());
+        Self { full_name: name.clone(), name, class, elements: Vec::new(), span }
+    }
+}
+
 /// The network functions of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Functions {
@@ -84,13 +91,7 @@ impl Functions {
         for (group, of) in graph.groups.iter().enumerate() {
             if of.parent.is_none() && !outside.contains_key(&Unit::Group(group)) {
                 numbers.insert(Unit::Group(group), functions.all.len());
-                functions.all.push(Function {
-                    name: of.name.clone(),
-                    class: of.class.clone(),
-                    full_name: of.name.clone(),
-                    elements: Vec::new(),
-                    span: of.span,
-                });
+                functions.all.push(Function::new(&of.name, &of.class, of.span));
             }
         }
         for (first, members) in loose(graph, &|node| {
@@ -100,13 +101,7 @@ impl Functions {
             members.iter().for_each(|node| {
                 numbers.insert(Unit::Element(*node), functions.all.len());
             });
-            functions.all.push(Function {
-                name: of.name.clone(),
-                class: of.class.clone(),
-                full_name: of.name.clone(),
-                elements: Vec::new(),
-                span: of.span,
-            });
+            functions.all.push(Function::new(&of.name, &of.class, of.span));
         }
         for node in 0..graph.nodes.len() {
             if let Some(at) = numbers.get(&unit(node)) {

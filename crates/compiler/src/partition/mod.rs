@@ -10,6 +10,7 @@ mod compile;
 mod cores;
 mod counts;
 mod offload;
+mod presumed;
 mod prove;
 mod wire;
 mod wires;

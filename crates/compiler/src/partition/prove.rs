@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ir::program::{Continuation, Exit, Step, StepId};
 use ir::{NodeId, Port, Program};
 
-use super::offload::leave_padding;
+use super::presumed::leave_padding;
 use super::wire::to_wire;
 use super::{Apart, Offload, join, reach, restrict};
 use crate::prove::{BUDGET, Compared, Comparison, Verdict, View, compare};

@@ -21,9 +21,10 @@ const SOMEWHERE: u32 = 1;
 /// Longer frames take several pages.
 const LONGEST: usize = 3400;
 
+/// Without a clock; it knows at which step a program ended.
 #[derive(Default)]
-struct World {
-    last: Option<StepId>,
+pub struct World {
+    pub last: Option<StepId>,
 }
 
 impl Environment for World {
@@ -38,7 +39,7 @@ impl Environment for World {
     }
 }
 
-fn packet(frame: &[u8]) -> Packet {
+pub fn packet(frame: &[u8]) -> Packet {
     let mut pool = Pool::new();
     let mut packet = pool.alloc(frame.len());
     packet.data_mut().copy_from_slice(frame);

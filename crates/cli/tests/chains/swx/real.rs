@@ -14,7 +14,8 @@ use ir::program::{End, StepId};
 use ir::{NodeId, Span, Store};
 use net::{Packet, Pool};
 
-use crate::ebpf::{Subject, kernel, subjects};
+use crate::ebpf::kernel::{self, World, packet};
+use crate::ebpf::{Subject, subjects};
 use crate::targets::wires;
 
 /// What DPDK is started with.
@@ -28,30 +29,6 @@ const LONGEST_HEADERS: usize = 96;
 
 /// Longer frames take several buffers.
 const LONGEST: usize = 1500;
-
-#[derive(Default)]
-struct World {
-    last: Option<StepId>,
-}
-
-impl Environment for World {
-    fn now(&self) -> u64 {
-        0
-    }
-
-    fn note(&mut self, _: NodeId, _: Reason) {}
-
-    fn reached(&mut self, step: StepId) {
-        self.last = Some(step);
-    }
-}
-
-fn packet(frame: &[u8]) -> Packet {
-    let mut pool = Pool::new();
-    let mut packet = pool.alloc(frame.len());
-    packet.data_mut().copy_from_slice(frame);
-    packet
-}
 
 fn file<'f>(files: &'f [File], name: &str) -> &'f str {
     let file = files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("{name}"));

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::pipeline::{Call, Entry, Kind, Match, Pipeline, Table};
 use crate::Device;
+use crate::number::ones;
 
 /// The table of ports that frames from the cores leave by.
 fn ports(device: &Device<'_>) -> std::collections::BTreeSet<u32> {
@@ -82,7 +83,7 @@ pub(super) fn json(pipeline: &Pipeline, device: &Device<'_>) -> String {
 }
 
 fn matched(key: &super::pipeline::Key, of: Match) -> String {
-    let all = super::number::ones(key.width);
+    let all = ones(key.width.into());
     match (of, key.kind) {
         (Match::Any, Kind::Range) => format!("0x0->{all:#x}"),
         (Match::Any, Kind::Lpm) => "0x0/0".into(),

@@ -6,11 +6,12 @@ use ir::program::{End, Exit, StepId, Term, TermId};
 use net::wire::ether_type;
 
 use super::super::Arch;
-use super::number::{Expr, Numbers, ones};
+use super::number::{Expr, Numbers};
 use super::pipeline::{Action, CLASS};
 use crate::Lack;
 use crate::headers::{Instance, Need, Placed};
 use crate::leave::{self, Bits, beside, moved};
+use crate::number::ones;
 
 /// What an exit's action does, with the arguments that make it this exit's.
 pub(super) struct Done {
@@ -43,7 +44,7 @@ fn leaves(
 
 fn take(action: &mut Action, arguments: &mut Vec<u128>, name: &str, width: u16, value: u128) {
     action.parameters.push((name.into(), width));
-    arguments.push(value & ones(width));
+    arguments.push(value & ones(width.into()));
 }
 
 /// The action of an exit. `port` gives the device's port behind an input port; `number` is what it is counted under.

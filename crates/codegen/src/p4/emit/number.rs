@@ -9,9 +9,10 @@ use ir::program::{Atom, LookupId, OnesSum, Program, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 use super::super::Arch;
-use super::pipeline::prefixes;
 use crate::Lack;
 use crate::headers::{self, Instance, Placed, is_implied};
+use crate::number::ones;
+use crate::rule::prefixes;
 
 /// An expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub(super) struct Expr {
 
 impl Expr {
     fn constant(value: u128, width: u16) -> Self {
-        let text = format!("{width}w{:#x}", value & ones(width));
-        Self { text, width, constant: Some(value & ones(width)), ..Self::default() }
+        let text = format!("{width}w{:#x}", value & ones(width.into()));
+        Self { text, width, constant: Some(value & ones(width.into())), ..Self::default() }
     }
 
     fn with(self, other: &Self, width: u16, text: String) -> Self {
@@ -86,11 +87,6 @@ impl Expr {
     pub(super) fn valid(header: Instance) -> Self {
         Self::variable(format!("hdr.{}.isValid()", header.name()), 1)
     }
-}
-
-/// So many ones.
-pub(super) fn ones(width: u16) -> u128 {
-    u128::MAX.checked_shr(128 - u32::from(width.min(128))).unwrap_or(0)
 }
 
 /// Rows that lookups found, where they are known.
@@ -354,7 +350,7 @@ impl<'a> Numbers<'a> {
                 (false, 32) => part.text.clone(),
                 (false, _) => format!("(bit<32>){}", part.text),
             });
-            most += ones(of);
+            most += ones(of.into());
             all = all.with(&part, 32, String::new());
         }
         if most > u32::MAX.into() {
@@ -448,7 +444,7 @@ fn under_masks(of: &Expr, set: &IntervalSet) -> Option<String> {
     }
     let all = |set: &IntervalSet| match set.as_masked(of.width) {
         Some(one) => Some(vec![one]),
-        None => prefixes(set, of.width, RANGES),
+        None => prefixes(set, of.width, RANGES).ok(),
     };
     let (is, parts) = match (all(&set), all(&rest)) {
         (Some(is), Some(not)) if is.len() <= not.len() => (true, is),
@@ -457,7 +453,7 @@ fn under_masks(of: &Expr, set: &IntervalSet) -> Option<String> {
         (None, None) => return None,
     };
     let (text, width) = (&of.text, of.width);
-    let one = |sign: &str, (value, mask): (u128, u128)| match mask == ones(width) {
+    let one = |sign: &str, (value, mask): (u128, u128)| match mask == ones(width.into()) {
         true => format!("{text} {sign} {width}w{value:#x}"),
         false => format!("({text} & {width}w{mask:#x}) {sign} {width}w{value:#x}"),
     };
@@ -496,7 +492,7 @@ fn within(of: &Expr, set: &IntervalSet) -> Option<String> {
         parts.push(match (low, high) {
             (low, high) if low == high => format!("{text} == {width}w{low:#x}"),
             (0, high) => format!("{text} <= {width}w{high:#x}"),
-            (low, high) if high == ones(width) => format!("{text} >= {width}w{low:#x}"),
+            (low, high) if high == ones(width.into()) => format!("{text} >= {width}w{low:#x}"),
             (low, high) => format!("({text} >= {width}w{low:#x} && {text} <= {width}w{high:#x})"),
         });
     }

@@ -10,9 +10,9 @@ use super::super::Arch;
 use super::exit;
 use super::nodes::{Plan, Tree};
 use super::number::{Numbers, Rows};
-use super::pipeline::prefixes;
 use crate::Segment;
 use crate::headers::{Instance, Placed, placed};
+use crate::rule::prefixes;
 
 /// Branches within branches.
 const MOST_DEPTH: usize = 12;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use ir::IntervalSet;
 use ir::program::StepId;
 
 use crate::headers::Instance;
@@ -176,32 +175,4 @@ impl Pipeline {
         self.actions.push(action);
         self.actions.len() - 1
     }
-}
-
-/// Prefixes that are the numbers of a set: numbers and their masks.
-pub(super) fn prefixes(set: &IntervalSet, width: u16, most: usize) -> Option<Vec<(u128, u128)>> {
-    let all = super::number::ones(width);
-    let mut found = Vec::new();
-    for &(low, high) in set.intervals() {
-        let (mut at, high) = (low, high.min(all));
-        while at <= high {
-            if found.len() >= most {
-                return None;
-            }
-            let aligned =
-                if at == 0 { u32::from(width) } else { at.trailing_zeros().min(width.into()) };
-            let room = match (high - at).checked_add(1) {
-                Some(count) => 127 - count.leading_zeros(),
-                None => 128,
-            };
-            let free = aligned.min(room);
-            let wild = super::number::ones(free as u16) * u128::from(free > 0);
-            found.push((at, all & !wild));
-            match at.checked_add(wild).and_then(|last| last.checked_add(1)) {
-                Some(next) => at = next,
-                None => break,
-            }
-        }
-    }
-    Some(found)
 }

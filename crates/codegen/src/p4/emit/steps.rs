@@ -17,9 +17,11 @@ use super::nodes::{self, Spec, Tree};
 use super::number::{Expr, Numbers, Rows, found};
 use super::part::Part;
 use super::pipeline::{
-    Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When, prefixes,
+    Action, CLASS, Call, Entry, Key, Kind, Match, Pipeline, Statement, Table, When,
 };
 use crate::headers::{Instance, Need, once, placed, tags};
+use crate::number::ones;
+use crate::rule::prefixes;
 use crate::{Device, Lack, Presumed, Presumption, Segment};
 
 /// Entries of a table.
@@ -198,7 +200,7 @@ fn kind<'s>(
 
 /// What entries match for a set.
 fn matches(_: Arch, set: &IntervalSet, width: u16, kind: Kind) -> Result<Vec<Match>, Lack> {
-    let most = super::number::ones(width);
+    let most = ones(width.into());
     let set = set.intersect(&IntervalSet::range(0, most));
     Ok(match kind {
         Kind::Exact | Kind::Lpm => set.as_single().map(Match::Exact).into_iter().collect(),
@@ -208,7 +210,7 @@ fn matches(_: Arch, set: &IntervalSet, width: u16, kind: Kind) -> Result<Vec<Mat
         Kind::Ternary => match set.as_masked(width) {
             Some((value, mask)) => vec![Match::Masked(value, mask)],
             None => {
-                let all = prefixes(&set, width, MOST_ENTRIES.min(1 << 12));
+                let all = prefixes(&set, width, MOST_ENTRIES.min(1 << 12)).ok();
                 let all = all.ok_or_else(|| Lack::Match("a number".into(), None))?;
                 all.into_iter().map(|(value, mask)| Match::Masked(value, mask)).collect()
             }
