@@ -169,7 +169,9 @@ fn a_switch_that_trusts_nobody_hands_all_packets_to_the_server() {
         let [received, sent] = rack.bridge.packets(SERVER);
         let [from_left, _] = rack.bridge.packets(LEFT);
         assert!(sent > from_left && received > 0, "{received} {sent} {from_left}");
-        assert_eq!(rack.received(), sent, "every one is counted");
+        // Hosts may still send: a last acknowledgement, a question about a neighbour.
+        let sent = || rack.bridge.packets(SERVER)[1];
+        until("every one is counted", || rack.received() == sent());
     }
 }
 
