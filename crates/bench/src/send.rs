@@ -108,6 +108,11 @@ impl Plan {
         self.count.is_some() || self.seconds.is_some()
     }
 
+    /// From the start until when packets are due, in nanoseconds.
+    fn end(&self) -> Option<u64> {
+        self.seconds.map(|seconds| (seconds * 1e9) as u64)
+    }
+
     /// Of the packets that are to be sent, this sender's.
     fn own_count(&self) -> Option<u64> {
         let Turns { index, count } = self.turns;
@@ -231,6 +236,8 @@ const BURST: usize = 64;
 const LEAD: u64 = 1_000_000;
 /// The longest wait in one piece, in nanoseconds: it is looked then whether to stop.
 const LOOK: u64 = 10_000_000;
+/// How much longer than a load lasts, at least, a sender may take for it, in nanoseconds.
+const OVERTIME: u64 = 1_000_000_000;
 /// A sender that sent less than this share of the rate was slower than asked.
 const AS_ASKED: f64 = 0.99;
 
@@ -257,7 +264,7 @@ pub struct Sent {
     pub lateness: Option<Percentiles>,
     /// Whether fewer packets per second were sent than asked: what was measured is not of the rate that was asked for.
     pub slower: bool,
-    /// Whether it was stopped before all was sent.
+    /// Whether it ended before all was sent: it was stopped, or far behind.
     pub interrupted: bool,
     /// Packets with a stamp by stream, one for each sender of the load.
     pub streams: Vec<SentStream>,
@@ -341,10 +348,13 @@ pub fn send_from(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Sent, String> {
     let mut sender = Sender::starting(source, plan, time)?;
+    // What is far behind would take many times as long as was asked.
+    let end = plan.end().zip(time).map(|(end, (_, start))| start + end + end.max(OVERTIME));
     let time = time.map(|(time, _)| time);
+    let is_over = || time.zip(end).is_some_and(|(time, end)| time.now() >= end);
     loop {
         match sender.step(device)? {
-            _ if is_stopped() => break,
+            _ if is_stopped() || is_over() => break,
             Step::Sent => {}
             Step::Early(due) => {
                 time.into_iter().for_each(|time| time.wait_until(due.min(time.now() + LOOK)));
@@ -465,7 +475,7 @@ impl<'a, 's> Sender<'a, 's> {
     /// Has packets ready before they are due.
     fn prepare(&mut self) -> Result<(), String> {
         let most = self.plan.count.unwrap_or(u64::MAX);
-        let end = self.plan.seconds.map(|s| (s * 1e9) as u64);
+        let end = self.plan.end();
         while self.ready.len() < BURST && !self.exhausted {
             let next = match self.first.take() {
                 _ if self.drawn == most => None,
@@ -628,7 +638,7 @@ impl Sent {
             ));
         }
         if self.interrupted {
-            remarks.push("interrupted before all was sent".into());
+            remarks.push("ended before all that was due was sent".into());
         }
         remarks
     }
@@ -866,6 +876,21 @@ mod tests {
         let timed = count(None, Some(0.02));
         assert_eq!((timed.packets, timed.due_seconds), (2000, 0.02));
         assert_eq!(count(Some(100), Some(0.02)).packets, 100);
+    }
+
+    #[test]
+    fn a_load_that_is_far_behind_ends() {
+        let load = |delay| {
+            let plan = Plan { count: None, seconds: Some(0.01), ..plan(1e8, 0) };
+            run("gen", &plan, (delay, 64, 0)).0
+        };
+        // A million packets in a second for a load of ten milliseconds are in time; one in four seconds is not.
+        let late = load(1_000);
+        assert_eq!((late.packets, late.slower, late.interrupted), (1_000_000, true, false));
+        let behind = load(10_000);
+        assert!(behind.slower && behind.interrupted, "{behind:?}");
+        assert!((101_000..101_100).contains(&behind.packets), "{behind:?}");
+        assert!((behind.offered / 1e8 - 1.0).abs() < 0.01, "{behind:?}");
     }
 
     #[test]

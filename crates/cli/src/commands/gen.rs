@@ -56,6 +56,8 @@ pub(crate) struct Gen {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Send packets that are due within so many seconds; the source begins anew where it has fewer
+    ///
+    /// Packets that are late are sent late, for as long again and a second at least: then it ends.
     #[arg(long, value_name = "SECONDS", value_parser = within(1e-6, 1e9))]
     seconds: Option<f64>,
     /// Seed of arrivals and of generated traffic; default: 1, and that of gen:seed=N

@@ -232,6 +232,9 @@ fn interfaces_of_others_are_left_alone() {
         refused.contains("a program of others is attached to 'eth1' (catena, id "),
         "{refused}"
     );
+    let (well, status) = nic.told(&["--status"]);
+    assert!(!well && status.contains("id ") && status.contains("; in the way"), "{status}");
+    assert!(status.contains("has to be removed before --install"), "{status}");
     let (_, removed) = nic.told(&["--remove"]);
     assert!(removed.contains("no program of the chain is there"), "{removed}");
     assert_eq!(nic.programs(), others);

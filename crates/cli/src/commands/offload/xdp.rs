@@ -203,6 +203,8 @@ impl Split<'_> {
             if plan.is_all_new() {
                 text += "! no interface has the chain's programs: this host was restarted, the interfaces were made anew, or they \
                          were never installed; --install attaches them\n";
+            } else if plan.ports.iter().any(is_in_the_way) {
+                text += "! not all is as this chain was installed; what is in the way has to be removed before --install\n";
             } else if !plan.is_empty() {
                 text += "! not all is as this chain was installed: it was changed by others, or the chain was. --install sets it \
                          right\n";
@@ -308,6 +310,12 @@ fn state(state: &State) -> String {
     }
 }
 
+/// Whether a program has to be removed before the chain's can be attached.
+fn is_in_the_way(port: &Port) -> bool {
+    let is_other = matches!(port.state, State::Mode | State::OtherChain | State::Others(..));
+    port.program.is_some() && is_other
+}
+
 /// What was changed, or would be, interface by interface.
 fn changes(plan: &Plan, is_done: bool) -> String {
     let mut text = String::new();
@@ -316,11 +324,11 @@ fn changes(plan: &Plan, is_done: bool) -> String {
         let change = match (port.is_well(), port.program.is_some(), &port.state) {
             (true, true, _) if plan.is_empty() => "as it should be",
             // Maps are shared, so all programs are exchanged.
+            _ if is_in_the_way(port) => "in the way",
             (_, true, State::Same | State::Differs(_)) if is_done => "replaced",
             (_, true, State::Same | State::Differs(_)) => "to be replaced",
-            (_, true, State::Nothing) if is_done => "attached",
-            (_, true, State::Nothing) => "to be attached",
-            (_, true, _) => "in the way",
+            (_, true, _) if is_done => "attached",
+            (_, true, _) => "to be attached",
             (false, false, _) if is_done => "removed",
             (false, false, _) => "to be removed",
             (true, false, _) => "none is needed",
