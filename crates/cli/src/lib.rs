@@ -49,6 +49,7 @@ enum Command {
     Fmt(commands::fmt::Fmt),
     Gen(commands::r#gen::Gen),
     Graph(commands::graph::Graph),
+    Lab(commands::lab::Lab),
     Offload(commands::offload::Offload),
     Place(commands::place::Place),
     Profile(commands::profile::Profile),
@@ -85,6 +86,7 @@ impl Command {
             | Self::Flatten(_)
             | Self::Fmt(_)
             | Self::Graph(_)
+            | Self::Lab(_)
             | Self::Reference
             | Self::Swx(_) => false,
         }
@@ -146,6 +148,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Gen(generator) => commands::r#gen::main(generator),
         Command::Recv(recv) => commands::recv::main(recv),
         Command::Graph(graph) => commands::graph::main(graph).map_err(Failure::from),
+        Command::Lab(lab) => commands::lab::main(lab),
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),

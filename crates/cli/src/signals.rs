@@ -69,3 +69,21 @@ impl Signals {
         self.started.store(true, Ordering::Release);
     }
 }
+
+/// SIGINT and SIGTERM, to be waited for.
+pub(crate) struct Interrupt(Option<Caught>);
+
+impl Interrupt {
+    /// Catches them from now on.
+    pub(crate) fn catch() -> Self {
+        // SIGHUP, too: whose terminal is closed takes down what was made.
+        Self(Caught::new([SIGINT, SIGTERM, SIGHUP]).ok())
+    }
+
+    /// Waits for one that came since.
+    pub(crate) fn wait(self) {
+        if let Some(mut caught) = self.0 {
+            caught.forever().next();
+        }
+    }
+}

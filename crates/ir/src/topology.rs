@@ -22,12 +22,16 @@
 //!   wan: tor.wan
 //! ```
 //!
+//! For a rack on one host, a server says in which network namespace it is (`netns: s1`), and `hosts` has what stands at
+//! wires: `lan: { addresses: [10.1.0.2/24], gateway: 10.1.0.1, mac: 02:00:00:00:01:02 }`.
+//!
 //! For placement, a server says what cores it has (`cores: 16`, `keep: 2` for those that nothing is placed on, `clock: 1.7 GHz`),
 //! and its ports what their links carry (`rate: 40 Gbps`, `delay: 1 us`), and which cycles a card has that runs functions
 //! (`card: 20 GHz`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -60,6 +64,19 @@ pub struct Topology {
     pub links: Vec<[PortName; 2]>,
     /// By device or file of the chain: the port at which its frames come in and leave.
     pub wires: BTreeMap<String, PortName>,
+    /// By wire: the host that stands there, where Catena makes it.
+    pub hosts: BTreeMap<String, Host>,
+}
+
+/// A host at a wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its addresses, with the lengths of their prefixes.
+    pub addresses: Vec<String>,
+    /// Where it sends what is not beside it, at most one each for IPv4 and IPv6.
+    pub gateways: Vec<String>,
+    /// Its MAC address.
+    pub mac: Option<String>,
 }
 
 /// `device.port`.
@@ -187,6 +204,8 @@ pub struct SwitchPort {
 pub struct Server {
     /// Its cores, if placement is to use them.
     pub cores: Option<Cores>,
+    /// The network namespace of this host that it is, if it is one.
+    pub netns: Option<String>,
     /// Its interfaces, by name.
     pub ports: BTreeMap<String, ServerPort>,
 }
@@ -231,6 +250,18 @@ mod written {
         pub(super) links: Vec<[Spanned<String>; 2]>,
         #[serde(default)]
         pub(super) wires: BTreeMap<String, Spanned<String>>,
+        #[serde(default)]
+        pub(super) hosts: BTreeMap<String, Host>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Host {
+        #[serde(default)]
+        pub(super) addresses: Vec<Spanned<String>>,
+        pub(super) gateway: Option<Spanned<String>>,
+        pub(super) gateway6: Option<Spanned<String>>,
+        pub(super) mac: Option<Spanned<String>>,
     }
 
     #[derive(Deserialize)]
@@ -257,6 +288,7 @@ mod written {
         #[serde(default)]
         pub(super) keep: usize,
         pub(super) clock: Option<Spanned<String>>,
+        pub(super) netns: Option<Spanned<String>>,
         pub(super) ports: BTreeMap<String, ServerPort>,
     }
 
@@ -343,6 +375,7 @@ impl Reading<'_> {
             servers: BTreeMap::new(),
             links: Vec::new(),
             wires: BTreeMap::new(),
+            hosts: BTreeMap::new(),
         };
         for (name, switch) in written.switches {
             let target = self.word("target", &switch.target, targets);
@@ -415,7 +448,15 @@ impl Reading<'_> {
                 let message = format!("'{name}' is a switch and a server");
                 self.errors.found.push(Diagnostic::error("topology", message));
             }
-            topology.servers.insert(name, Server { cores, ports });
+            let netns = server.netns.map(|netns| {
+                let name = &netns.value;
+                if name.is_empty() || name.starts_with(['.', '-']) || name.contains('/') {
+                    let message = format!("'{name}' is no name of a network namespace");
+                    self.errors.wrong(&netns, message, None);
+                }
+                netns.value
+            });
+            topology.servers.insert(name, Server { cores, netns, ports });
         }
         let known: BTreeSet<PortName> = topology.ports().collect();
         let mut taken: BTreeMap<PortName, String> = BTreeMap::new();
@@ -432,7 +473,53 @@ impl Reading<'_> {
                 topology.wires.insert(wire, port);
             }
         }
+        for (wire, host) in written.hosts {
+            if !topology.wires.contains_key(&wire) {
+                let near = nearest(&wire, topology.wires.keys().map(String::as_str));
+                let near = near.map(|near| format!(": did you mean '{near}'?"));
+                let message =
+                    format!("the host '{wire}' is at no wire{}", near.unwrap_or_default());
+                self.errors.found.push(Diagnostic::error("topology", message));
+            }
+            let host = self.host(host);
+            topology.hosts.insert(wire, host);
+        }
         topology
+    }
+
+    fn host(&mut self, written: written::Host) -> Host {
+        let mut host = Host::default();
+        for address in written.addresses {
+            let parts = address.value.split_once('/');
+            let bits = |of: IpAddr| if of.is_ipv4() { 32 } else { 128 };
+            let is_good = parts.is_some_and(|(of, length)| {
+                of.parse::<IpAddr>().is_ok_and(|of| length.parse().is_ok_and(|n: u8| n <= bits(of)))
+            });
+            if !is_good {
+                let message = format!("'{}' is no address with a prefix's length", address.value);
+                self.errors.wrong(&address, message, Some("such as 10.1.0.2/24".into()));
+            }
+            host.addresses.push(address.value);
+        }
+        for (gateway, is_6) in [(written.gateway, false), (written.gateway6, true)] {
+            let Some(gateway) = gateway else { continue };
+            if !gateway.value.parse::<IpAddr>().is_ok_and(|of| of.is_ipv6() == is_6) {
+                let kind = if is_6 { "IPv6" } else { "IPv4" };
+                let message = format!("'{}' is no {kind} address", gateway.value);
+                self.errors.wrong(&gateway, message, None);
+            }
+            host.gateways.push(gateway.value);
+        }
+        host.mac = written.mac.map(|mac| {
+            let is_byte = |part: &str| part.len() == 2 && u8::from_str_radix(part, 16).is_ok();
+            let parts: Vec<&str> = mac.value.split(':').collect();
+            if parts.len() != 6 || !parts.iter().all(|part| is_byte(part)) {
+                let message = format!("'{}' is no MAC address", mac.value);
+                self.errors.wrong(&mac, message, Some("such as 02:00:00:00:01:02".into()));
+            }
+            mac.value
+        });
+        host
     }
 
     /// A port that is there, and that nothing else takes.

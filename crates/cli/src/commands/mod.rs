@@ -11,6 +11,7 @@ pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod r#gen;
 pub(crate) mod graph;
+pub(crate) mod lab;
 pub(crate) mod offload;
 pub(crate) mod place;
 pub(crate) mod profile;

@@ -6,6 +6,7 @@ mod change;
 mod dispatch;
 mod load;
 mod manners;
+mod namespaces;
 mod nic;
 mod privileges;
 mod protocols;

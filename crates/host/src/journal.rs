@@ -1,0 +1,363 @@
+//! Journal: what was made on this host, so that it can be taken down by whoever comes, also after a crash.
+//!
+//! Every line is written before what it names is there. A namespace stands with the number that the kernel knows it by,
+//! a symbolic link with where it leads, and processes bear a mark that is nobody else's: what has the name of something made
+//! here and is something else is left alone.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::namespace::{Namespace, is_name};
+use crate::{Failure, Process};
+
+/// The first line.
+const HEAD: &str = "catena journal 1";
+
+/// The name of the file in its folder.
+const FILE: &str = "journal";
+
+/// Bytes of a journal at most.
+const LONGEST: u64 = 1 << 24;
+
+/// What was made, and the folder of its files.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    file: File,
+    mark: String,
+    namespaces: Vec<Namespace>,
+    links: Vec<(PathBuf, PathBuf)>,
+    stays: bool,
+}
+
+/// What was found in a folder.
+#[derive(Debug)]
+pub enum Opened {
+    /// No journal.
+    Nothing,
+    /// One whose maker left what it made.
+    There(Journal),
+    /// One whose maker ended without taking anything down.
+    Left(Journal),
+}
+
+impl Journal {
+    /// Begins one in a folder that is not there yet.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is there.
+    pub fn begin(folder: &Path) -> Result<Self, Failure> {
+        let mut build = DirBuilder::new();
+        if let Some(above) = folder.parent() {
+            build.recursive(true).mode(0o755).create(above).map_err(|why| match why.kind() {
+                ErrorKind::PermissionDenied => Failure::NotRoot,
+                _ => Failure::File(above.to_path_buf(), why),
+            })?;
+        }
+        let made = DirBuilder::new().mode(0o700).create(folder);
+        made.map_err(|why| match why.kind() {
+            ErrorKind::PermissionDenied => Failure::NotRoot,
+            ErrorKind::AlreadyExists => Failure::Taken(folder.display().to_string()),
+            _ => Failure::File(folder.to_path_buf(), why),
+        })?;
+        let path = folder.join(FILE);
+        let mut options = OpenOptions::new();
+        options.append(true).read(true).create_new(true).mode(0o600);
+        let file = options.open(&path).map_err(Failure::at(&path))?;
+        let mark: String = std::iter::repeat_with(|| fastrand::char('a'..='z')).take(24).collect();
+        let mut journal = Self {
+            folder: folder.to_path_buf(),
+            file,
+            mark,
+            namespaces: Vec::new(),
+            links: Vec::new(),
+            stays: false,
+        };
+        journal.lock()?;
+        let (mark, owner) = (journal.mark.clone(), std::process::id());
+        journal.write(&format!("{HEAD}\nmark {mark}\nowner {owner}\n"))?;
+        Ok(journal)
+    }
+
+    /// Looks for one in a folder. If its maker runs, that is an error, [`Failure::Held`].
+    ///
+    /// # Errors
+    /// If it is held, or cannot be read.
+    pub fn open(folder: &Path) -> Result<Opened, Failure> {
+        let path = folder.join(FILE);
+        let file = match OpenOptions::new().append(true).read(true).open(&path) {
+            Ok(file) => file,
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                // Its maker was killed before it wrote anything: then the folder is empty.
+                let _ = std::fs::remove_dir(folder);
+                return Ok(Opened::Nothing);
+            }
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => return Err(Failure::NotRoot),
+            Err(why) => return Err(Failure::File(path, why)),
+        };
+        let mut text = String::new();
+        let read = (&file).take(LONGEST).read_to_string(&mut text);
+        read.map_err(Failure::at(&path))?;
+        let mut journal = Self {
+            folder: folder.to_path_buf(),
+            file,
+            mark: String::new(),
+            namespaces: Vec::new(),
+            links: Vec::new(),
+            stays: false,
+        };
+        let owner = journal.read(&text);
+        match journal.lock() {
+            Err(Failure::Held(path, _)) => return Err(Failure::Held(path, owner)),
+            other => other?,
+        }
+        Ok(if journal.stays { Opened::There(journal) } else { Opened::Left(journal) })
+    }
+
+    /// Takes what lines say; the last may be cut off. Lines that are not a journal's are passed over: what they would
+    /// name is left alone.
+    fn read(&mut self, text: &str) -> Option<u32> {
+        let mut owner = None;
+        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+            let mut words = line.split('\t').flat_map(|part| part.splitn(2, ' '));
+            match (words.next(), words.next(), words.next()) {
+                (Some("mark"), Some(mark), None)
+                    if mark.len() >= 24 && mark.bytes().all(|byte| byte.is_ascii_lowercase()) =>
+                {
+                    self.mark = mark.into();
+                }
+                (Some("owner"), Some(number), None) => owner = number.parse().ok(),
+                (Some("namespace"), Some(number), Some(name)) if is_name(name) => {
+                    let number = number.parse();
+                    let of = number.map(|number| Namespace { name: name.into(), number });
+                    self.namespaces.extend(of);
+                }
+                (Some("link"), Some(from), Some(to)) => self.links.push((from.into(), to.into())),
+                (Some("stays"), None, None) => self.stays = true,
+                _ => {}
+            }
+        }
+        owner
+    }
+
+    fn lock(&self) -> Result<(), Failure> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(Failure::Held(self.folder.clone(), None)),
+            Err(TryLockError::Error(why)) => Err(Failure::File(self.folder.clone(), why)),
+        }
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.write_all(text.as_bytes());
+        written.map_err(Failure::at(&self.folder.join(FILE)))
+    }
+
+    /// The folder for what is made.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its namespaces.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    pub(crate) fn add_namespace(&mut self, of: &Namespace) -> Result<(), Failure> {
+        self.write(&format!("namespace {}\t{}\n", of.number, of.name))?;
+        self.namespaces.push(of.clone());
+        Ok(())
+    }
+
+    /// Makes a symbolic link.
+    pub(crate) fn link(&mut self, at: &Path, to: &Path) -> Result<(), Failure> {
+        let is_line = |path: &Path| path.to_str().is_some_and(|text| !text.contains(['\n', '\t']));
+        if !is_line(at) || !is_line(to) {
+            return Err(Failure::Impossible(format!("{} is no path for a socket", at.display())));
+        }
+        self.write(&format!("link {}\t{}\n", at.display(), to.display()))?;
+        self.links.push((at.to_path_buf(), to.to_path_buf()));
+        std::os::unix::fs::symlink(to, at).map_err(|why| match why.kind() {
+            ErrorKind::AlreadyExists => Failure::Taken(at.display().to_string()),
+            ErrorKind::NotFound => Failure::Impossible(format!(
+                "{}: its folder is not there: `mkdir -p {}`",
+                at.display(),
+                at.parent().unwrap_or(at).display()
+            )),
+            _ => Failure::File(at.to_path_buf(), why),
+        })
+    }
+
+    /// The command, as one that ends with the rest.
+    pub(crate) fn marked(&self, mut command: Command) -> Command {
+        command.env(crate::process::MARK, &self.mark);
+        command
+    }
+
+    /// Starts a program that stays; its output goes to a file.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(&self, command: &mut Command, output: &Path) -> Result<Process, Failure> {
+        Process::start(command, &self.mark, output)
+    }
+
+    /// What was made stays when its maker ends.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn stay(&mut self) -> Result<(), Failure> {
+        self.write("stays\n")?;
+        self.stays = true;
+        Ok(())
+    }
+
+    /// Its processes that run.
+    pub fn processes(&self) -> Vec<Process> {
+        if self.mark.is_empty() { Vec::new() } else { Process::of_mark(&self.mark) }
+    }
+
+    /// Takes all down that was made, the last first, and removes the folder. What it could not take down is named, and the
+    /// journal stays.
+    ///
+    /// # Errors
+    /// The first that could not be taken down.
+    pub fn take_down(self) -> Result<Gone, Failure> {
+        let mut first = Ok(());
+        let mut gone = Gone::default();
+        // What ends may have started others meanwhile.
+        for _ in 0..4 {
+            let all = self.processes();
+            if all.is_empty() {
+                break;
+            }
+            gone.processes += all.len();
+            all.iter().for_each(Process::end);
+        }
+        for namespace in self.namespaces.iter().rev() {
+            match namespace.remove() {
+                Ok(was_there) => gone.namespaces += usize::from(was_there),
+                Err(why) => first = first.and(Err(why)),
+            }
+        }
+        for (at, to) in self.links.iter().rev() {
+            if std::fs::read_link(at).is_ok_and(|there| there == *to) {
+                let removed = std::fs::remove_file(at);
+                first = first.and(removed.map_err(Failure::at(at)));
+            }
+        }
+        first?;
+        std::fs::remove_dir_all(&self.folder).map_err(Failure::at(&self.folder))?;
+        Ok(gone)
+    }
+
+    /// Has the process that holds a journal end, which takes down what it made.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn stop(held: Failure) -> Result<(), Failure> {
+        match held {
+            Failure::Held(_, Some(number)) if Process::stop(number) => Ok(()),
+            other => Err(other),
+        }
+    }
+}
+
+/// What was taken down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Processes that ended.
+    pub processes: usize,
+    /// Namespaces that were removed.
+    pub namespaces: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("catena{}{name}", std::process::id()))
+    }
+
+    #[test]
+    fn a_journal_is_held_read_back_and_gone() {
+        let folder = folder("journal");
+        let mut journal = Journal::begin(&folder).expect("it is new");
+        let (at, to) = (folder.join("at"), folder.join("to"));
+        journal.link(&at, &to).expect("a link");
+        assert!(matches!(Journal::begin(&folder), Err(Failure::Taken(_))));
+        let own = Some(std::process::id());
+        match Journal::open(&folder) {
+            Err(Failure::Held(_, owner)) => assert_eq!(owner, own),
+            other => panic!("{other:?}"),
+        }
+        drop(journal);
+        let Ok(Opened::Left(mut journal)) = Journal::open(&folder) else { panic!("it is left") };
+        assert_eq!(journal.links, [(at, to)]);
+        journal.stay().expect("written");
+        drop(journal);
+        let Ok(Opened::There(journal)) = Journal::open(&folder) else { panic!("it stays") };
+        assert_eq!(journal.take_down().expect("it goes"), Gone::default());
+        assert!(!folder.exists());
+        assert!(matches!(Journal::open(&folder), Ok(Opened::Nothing)));
+    }
+
+    #[test]
+    fn what_another_put_in_the_place_of_a_link_stays() {
+        let folder = folder("links");
+        let others = folder.with_extension("others");
+        let mut journal = Journal::begin(&folder).expect("it is new");
+        journal.link(&others, &folder.join("to")).expect("a link");
+        std::fs::remove_file(&others).expect("it was there");
+        std::os::unix::fs::symlink("/elsewhere", &others).expect("another link");
+        journal.take_down().expect("it goes");
+        assert_eq!(std::fs::read_link(&others).expect("it is there"), Path::new("/elsewhere"));
+        std::fs::remove_file(&others).expect("it was there");
+    }
+
+    #[test]
+    fn processes_end_with_those_that_they_started() {
+        let folder = folder("processes");
+        let journal = Journal::begin(&folder).expect("it is new");
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & sleep 1000"]);
+        let process = journal.start(&mut command, &folder.join("out")).expect("it starts");
+        assert!(process.is_running());
+        while journal.processes().len() < 2 {
+            std::thread::yield_now();
+        }
+        let mark = journal.mark.clone();
+        journal.take_down().expect("it goes");
+        assert!(!process.is_running() && Process::of_mark(&mark).is_empty());
+    }
+
+    #[test]
+    fn hostile_lines_are_passed_over() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\nlink /a\t/b\nstays\n";
+        for _ in 0..2000 {
+            let mut bytes = good.as_bytes().to_vec();
+            for _ in 0..random.usize(1..8) {
+                let at = random.usize(..bytes.len());
+                bytes[at] = random.u8(..);
+            }
+            let path = folder("hostile");
+            let file = File::create(&path).expect("a file");
+            let mut journal = Journal {
+                folder: path.clone(),
+                file,
+                mark: String::new(),
+                namespaces: Vec::new(),
+                links: Vec::new(),
+                stays: false,
+            };
+            journal.read(&String::from_utf8_lossy(&bytes));
+            assert!(journal.namespaces.iter().all(|of| is_name(&of.name)));
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

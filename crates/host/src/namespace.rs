@@ -1,0 +1,141 @@
+//! Network namespaces, as `ip netns` names them.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::process::{absent, run};
+use crate::{Failure, Journal};
+
+/// A network namespace that a journal has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its name.
+    pub name: String,
+    /// What the kernel knows it by. A name can be given to another one, this not.
+    pub(crate) number: u64,
+}
+
+/// Bytes of an interface's name at most.
+const LONGEST: usize = 15;
+
+/// Whether the kernel takes this as the name of an interface, and no command takes it for an option.
+pub fn is_interface_name(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
+    (1..=LONGEST).contains(&name.len())
+        && name.bytes().all(is_good)
+        && !name.starts_with('-')
+        && ![".", "..", "lo", "all", "default"].contains(&name)
+}
+
+/// Whether this can be the name of a namespace.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=64).contains(&name.len()) && name.bytes().all(is_good) && !name.starts_with(['-', '.'])
+}
+
+impl Namespace {
+    fn path(name: &str) -> PathBuf {
+        PathBuf::from("/run/netns").join(name)
+    }
+
+    /// Makes one. It is in the journal before it has its name.
+    pub(crate) fn make(name: &str, journal: &mut Journal) -> Result<Self, Failure> {
+        let taken = || Failure::Taken(format!("the network namespace '{name}'"));
+        if Self::path(name).exists() {
+            return Err(taken());
+        }
+        // Also what is run in between ends with the rest, if its maker is killed.
+        let mut command = journal.marked(Command::new("unshare"));
+        // It says which one it is in, and keeps it until it is told to end, or nobody is there to tell it.
+        command.args(["--net", "sh", "-c", "readlink /proc/self/ns/net; read -r _"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut holder = command.spawn().map_err(|why| absent(&command, why))?;
+        let mut said = String::new();
+        if let Some(output) = holder.stdout.take() {
+            let _ = BufReader::new(output).read_line(&mut said);
+        }
+        let digits = said.trim().strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
+        let number = digits.and_then(|digits| digits.parse().ok());
+        let named = match number {
+            None => Err(Failure::Command("unshare --net".into(), "no namespace was made".into())),
+            Some(number) => {
+                let of = Self { name: name.to_string(), number };
+                let named = journal.add_namespace(&of).and_then(|()| {
+                    let pid = holder.id().to_string();
+                    let mut attach = journal.marked(Command::new("ip"));
+                    run(attach.args(["netns", "attach", name, &pid]), "")
+                });
+                // Somebody else was faster.
+                match named {
+                    Err(_) if Self::path(name).exists() && !of.is_there() => Err(taken()),
+                    named => named.map(|_| of),
+                }
+            }
+        };
+        drop(holder.stdin.take());
+        let _ = holder.wait();
+        named
+    }
+
+    /// Whether its name is still its own.
+    pub(crate) fn is_there(&self) -> bool {
+        std::fs::metadata(Self::path(&self.name)).is_ok_and(|of| of.ino() == self.number)
+    }
+
+    /// Takes its name away, and so itself, once nobody is in it any more. Whether it was there.
+    pub(crate) fn remove(&self) -> Result<bool, Failure> {
+        if !self.is_there() {
+            return Ok(false);
+        }
+        run(Command::new("ip").args(["netns", "del", &self.name]), "").map(|_| true)
+    }
+
+    /// Does something there, in a thread of its own.
+    ///
+    /// # Errors
+    /// If one cannot go there.
+    pub(crate) fn run<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<T, Failure> {
+        let path = Self::path(&self.name);
+        let enter = || {
+            let namespace = File::open(&path).map_err(Failure::at(&path))?;
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), network)
+                .map_err(|why| Failure::File(path.clone(), why.into()))?;
+            work()
+        };
+        let ended = std::thread::scope(|scope| scope.spawn(enter).join());
+        ended.unwrap_or_else(|_| Err(Failure::Impossible("a thread panicked".into())))
+    }
+
+    /// Runs commands of `ip` there.
+    pub(crate) fn ip(&self, journal: &Journal, commands: &str) -> Result<(), Failure> {
+        let mut ip = journal.marked(Command::new("ip"));
+        run(ip.args(["-n", &self.name, "-batch", "-"]), commands).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_interfaces_are_those_of_the_kernel() {
+        for name in ["eth0", "veth-1.2", "a@b", "abcdefghijklmno"] {
+            assert!(is_interface_name(name), "{name}");
+        }
+        for name in
+            ["", ".", "..", "lo", "all", "a b", "a/b", "abcdefghijklmnop", "-a", "é", "a\n", "a:b"]
+        {
+            assert!(!is_interface_name(name), "{name}");
+        }
+    }
+}

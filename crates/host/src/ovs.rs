@@ -1,0 +1,83 @@
+//! Open vSwitch with its userspace datapath: a database and a switch of its own, without systemd, and apart from whatever
+//! other Open vSwitch runs on the host.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{needs, run};
+use crate::{Failure, Journal, Namespace};
+
+/// What is run.
+const PROGRAMS: [&str; 4] = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"];
+
+/// Where Debian has the database's schema.
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+
+const DATABASE: &str = "--db=unix:db.sock";
+
+/// The name of the only bridge.
+pub(crate) const BRIDGE: &str = "br0";
+
+/// A running switch with one bridge, which drops everything until it is given entries.
+#[derive(Debug)]
+pub struct OpenVSwitch {
+    folder: PathBuf,
+}
+
+impl OpenVSwitch {
+    /// That it can be run here.
+    pub(crate) fn is_here() -> Result<(), Failure> {
+        needs(&PROGRAMS)
+    }
+
+    /// The one whose files are in a folder.
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf() }
+    }
+
+    /// Starts it in a namespace; interfaces there become its ports of these numbers.
+    pub(crate) fn start(
+        &self,
+        journal: &Journal,
+        namespace: &Namespace,
+        ports: &[(String, u32)],
+    ) -> Result<(), Failure> {
+        std::fs::create_dir(&self.folder).map_err(Failure::at(&self.folder))?;
+        let tool = |program: &str| journal.marked(self.tool(program));
+        run(tool("ovsdb-tool").args(["create", "conf.db", SCHEMA]), "")?;
+        let daemon = ["--detach", "--no-chdir", "--log-file", "-vconsole:off", "-vsyslog:off"];
+        let mut database = tool("ovsdb-server");
+        run(
+            database.args(["--remote=punix:db.sock", "--pidfile"]).args(daemon).arg("conf.db"),
+            "",
+        )?;
+        // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
+        let set = ["set", "Open_vSwitch", ".", "other_config:userspace-tso-enable=true"];
+        run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init", "--"]).args(set), "")?;
+        let mut vswitchd = tool("ip");
+        vswitchd.args(["netns", "exec", &namespace.name, "ovs-vswitchd", "--disable-system"]);
+        run(vswitchd.arg("--pidfile").args(daemon).arg("unix:db.sock"), "")?;
+        let add = ["--timeout=60", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE];
+        let mut bridge = tool("ovs-vsctl");
+        bridge.arg(DATABASE).args(add).args(["datapath-type=netdev", "fail-mode=secure"]);
+        for (name, number) in ports {
+            bridge.args(["--", "add-port", BRIDGE, name, "--", "set", "interface", name]);
+            bridge.arg(format!("ofport_request={number}"));
+        }
+        run(&mut bridge, "").map(drop)
+    }
+
+    /// Where its bridge listens for who installs entries.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!("{BRIDGE}.mgmt"))
+    }
+
+    fn tool(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+            command.env(variable, &self.folder);
+        }
+        command.current_dir(&self.folder);
+        command
+    }
+}

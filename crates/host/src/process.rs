@@ -1,0 +1,161 @@
+//! Programs: run to their end, or started to stay and found again by a mark in their environment.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::Failure;
+
+/// The variable by which processes of a journal are known: they hand it on to those that they start.
+pub(crate) const MARK: &str = "CATENA_JOURNAL";
+
+/// How long a process has to end once it was asked.
+const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// The packages of programs that are run.
+const PACKAGES: [(&str, &str); 7] = [
+    ("ip", "iproute2"),
+    ("unshare", "util-linux"),
+    ("ovsdb-tool", "openvswitch-switch"),
+    ("ovsdb-server", "openvswitch-switch"),
+    ("ovs-vswitchd", "openvswitch-switch"),
+    ("ovs-vsctl", "openvswitch-switch"),
+    ("ovs-ofctl", "openvswitch-switch"),
+];
+
+/// Why a command did not start.
+pub(crate) fn absent(command: &Command, why: std::io::Error) -> Failure {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let known = PACKAGES.iter().find(|(name, _)| *name == program);
+    match known.filter(|_| why.kind() == ErrorKind::NotFound) {
+        Some((_, package)) => Failure::NoProgram(program, package),
+        None => Failure::Command(program, why.to_string()),
+    }
+}
+
+/// A command as people would type it.
+pub(crate) fn words(command: &Command) -> String {
+    let arguments = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut all: Vec<String> = [program].into_iter().chain(arguments).collect();
+    const SHOWN: usize = 12;
+    if all.len() > SHOWN {
+        all.truncate(SHOWN);
+        all.push("…".into());
+    }
+    all.join(" ")
+}
+
+/// Whether a program is on the path.
+pub(crate) fn needs(programs: &[&str]) -> Result<(), Failure> {
+    for program in programs {
+        let mut command = Command::new(program);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().map_err(|why| absent(&command, why))?;
+    }
+    Ok(())
+}
+
+/// Runs a program to its end, with some input; what it printed.
+///
+/// # Errors
+/// If it is not there, or fails.
+pub fn run(command: &mut Command, input: &str) -> Result<String, Failure> {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().map_err(|why| absent(command, why))?;
+    if let Some(mut to) = child.stdin.take() {
+        let input = input.to_string();
+        // It may print before it has read all. One that reads nothing says itself what is wrong.
+        std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
+    }
+    let output = child.wait_with_output();
+    let output = output.map_err(|why| Failure::Command(words(command), why.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(Failure::Command(words(command), format!("{said}{text}")))
+        }
+    }
+}
+
+/// A process that bears a mark.
+#[derive(Debug)]
+pub struct Process {
+    /// Its number.
+    pub number: u32,
+    handle: OwnedFd,
+}
+
+impl Process {
+    /// Starts a program that stays, with its output in a file. Ctrl-C at the terminal does not reach it.
+    pub(crate) fn start(command: &mut Command, mark: &str, output: &Path) -> Result<Self, Failure> {
+        let file = File::create(output).map_err(Failure::at(output))?;
+        let second = file.try_clone().map_err(Failure::at(output))?;
+        command.env(MARK, mark).process_group(0);
+        command.stdin(Stdio::null()).stdout(file).stderr(second);
+        let child = command.spawn().map_err(|why| absent(command, why))?;
+        Self::open(child.id())
+            .ok_or_else(|| Failure::Command(words(command), "it ended at once".into()))
+    }
+
+    fn open(number: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Self { number, handle })
+    }
+
+    /// All processes that bear a mark, but for the one that asks.
+    pub(crate) fn of_mark(mark: &str) -> Vec<Self> {
+        let own = std::process::id();
+        let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let number = |name: std::ffi::OsString| name.to_str()?.parse::<u32>().ok();
+        let numbers = all.filter_map(|entry| number(entry.ok()?.file_name()));
+        let line = format!("{MARK}={mark}");
+        let bears = |number: u32| {
+            let all = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+            all.split(|byte| *byte == 0).any(|of| of == line.as_bytes())
+        };
+        let open = |number: u32| {
+            // Once it is held, its number is nobody else's: whether it bears the mark is asked after that.
+            let process = Self::open(number)?;
+            bears(number).then_some(process)
+        };
+        numbers.filter(|number| *number != own).filter_map(open).collect()
+    }
+
+    /// Whether it ended; waits so long for that.
+    fn has_ended(&self, patience: Timespec) -> bool {
+        let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
+        poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        !self.has_ended(Timespec::default())
+    }
+
+    /// Has it end, and waits for that.
+    pub(crate) fn end(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::TERM);
+        if !self.has_ended(PATIENCE) {
+            let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+            self.has_ended(PATIENCE);
+        }
+    }
+
+    /// Sends SIGTERM to a process that is known by its number, and waits for its end; whether it ended.
+    pub(crate) fn stop(number: u32) -> bool {
+        let Some(process) = Self::open(number) else { return true };
+        let _ = pidfd_send_signal(&process.handle, Signal::TERM);
+        // It takes down what it made, and that may be much.
+        process.has_ended(Timespec { tv_sec: 60, tv_nsec: 0 })
+    }
+}
