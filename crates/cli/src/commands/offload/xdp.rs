@@ -200,11 +200,11 @@ impl Split<'_> {
             if !plan.is_all_new() {
                 text += &offloaded.counted(&counted, self.args.limit, self.paint());
             }
-            if plan.is_all_new() {
+            if plan.ports.iter().any(is_in_the_way) {
+                text += "! not all is as this chain was installed; what is in the way has to be removed before --install\n";
+            } else if plan.is_all_new() {
                 text += "! no interface has the chain's programs: this host was restarted, the interfaces were made anew, or they \
                          were never installed; --install attaches them\n";
-            } else if plan.ports.iter().any(is_in_the_way) {
-                text += "! not all is as this chain was installed; what is in the way has to be removed before --install\n";
             } else if !plan.is_empty() {
                 text += "! not all is as this chain was installed: it was changed by others, or the chain was. --install sets it \
                          right\n";
