@@ -1,4 +1,5 @@
-//! Placing pipelines of 10 to 100 tables in the stages of Tofino 1: microseconds a check.
+//! Placing pipelines of 10 to 100 tables in the stages of Tofino 1: microseconds a check. Functions of chains that are
+//! asked for together: how often a second.
 //!
 //! `cargo bench -p catena-codegen --bench stages`
 #![allow(clippy::print_stdout)]
@@ -7,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use catena_codegen::stages::{
-    Action, FieldId, Hardware, Key, MatchKind, Pipeline, Room, Table, place,
+    Action, FieldId, Hardware, Joint, Key, MatchKind, Member, Members, Pipeline, Room, Table, place,
 };
 use fastrand::Rng;
 
@@ -60,4 +61,31 @@ fn main() {
             needed.get(needed.len() / 2).copied().unwrap_or(0),
         );
     }
+    for (chains, functions) in [(4, 5), (20, 5)] {
+        asked(chains, functions);
+    }
+}
+
+/// Asks for some of the functions of chains together, each of three tables.
+fn asked(chains: usize, functions: usize) {
+    let random = &mut Rng::with_seed(chains as u64);
+    let member = |random: &mut Rng| {
+        let pipeline = pipeline(random, 3);
+        Some(Member { name: String::new(), pipeline, numbers: 1, forks: false })
+    };
+    let all: Vec<Members> = (0..chains)
+        .map(|_| Members {
+            all: (0..functions).map(|_| member(random)).collect(),
+            edges: (1..functions).map(|to| (to - 1, to)).collect(),
+        })
+        .collect();
+    let joint = Joint::new(&all, Hardware::known("tofino-1").ok());
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
+        let placed = (0..chains).flat_map(|chain| (0..functions).map(move |at| (chain, at)));
+        let placed: Vec<_> = placed.filter(|_| random.u8(..10) > 0).collect();
+        let _ = black_box(joint.fit(&placed));
+    }
+    let each = start.elapsed().as_secs_f64() / ROUNDS as f64;
+    println!("{chains} chains of {functions} functions: asked {:.0} times a second", 1.0 / each);
 }

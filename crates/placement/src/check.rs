@@ -137,6 +137,7 @@ pub fn check(
             slacks.push(limit("card", cards[at], room, "cycles/s"));
         }
     }
+    slacks.extend(switch.used(&on_switch));
     for slack in &slacks {
         if slack.used > slack.limit * (1.0 + ERROR) {
             let Slack { what, used, limit, unit, .. } = slack;

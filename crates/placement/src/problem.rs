@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::Slack;
+
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -321,6 +323,11 @@ pub trait Switch: Sync {
     /// # Errors
     /// What does not fit, in words.
     fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String>;
+
+    /// What these take of what it has, if it holds them: for those who look at a plan.
+    fn used(&self, _placed: &[(usize, usize)]) -> Vec<Slack> {
+        Vec::new()
+    }
 }
 
 /// A switch that holds whatever it can run.

@@ -129,6 +129,32 @@ pub(crate) fn feasible(
     }
 }
 
+/// The problem without what the switch never holds: functions for which it has no room beside those that can be nowhere else.
+fn possible(problem: &Problem, switch: &dyn Switch) -> Problem {
+    let mut less = problem.clone();
+    let chains = problem.chains.iter().enumerate();
+    let all: Vec<(usize, usize)> =
+        chains.flat_map(|(at, chain)| (0..chain.functions.len()).map(move |of| (at, of))).collect();
+    let kinds = |(chain, function): (usize, usize)| problem.chains[chain].kinds(function);
+    let (bound, free): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .filter(|of| kinds(*of).contains(&Kind::Switch))
+        .partition(|of| kinds(*of).len() == 1);
+    if free.len() <= ASKED_ONE_BY_ONE && switch.fits(&bound).is_ok() {
+        for (chain, function) in free {
+            let with: Vec<_> = bound.iter().copied().chain([(chain, function)]).collect();
+            if switch.fits(&with).is_err() {
+                let on = &mut less.chains[chain].functions[function].runs_on;
+                on.retain(|kind| *kind != Kind::Switch);
+            }
+        }
+    }
+    less
+}
+
+/// Functions about which the switch is asked one by one.
+const ASKED_ONE_BY_ONE: usize = 512;
+
 /// Options of all chains.
 ///
 /// # Errors
@@ -153,6 +179,7 @@ pub(crate) fn exact(
     switch: &dyn Switch,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Plan, NotPlaced> {
+    let problem = &possible(problem, switch);
     let rack = Rack::of(problem);
     // What the switch holds does not matter until the best plan is too much for it.
     let plain = all_options(&rack, problem, false, go_on)?;
@@ -179,6 +206,7 @@ pub(crate) fn improved(
     switch: &dyn Switch,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Plan, NotPlaced> {
+    let problem = &possible(problem, switch);
     let rack = Rack::of(problem);
     let all = all_options(&rack, problem, false, go_on)?;
     let hardware = hardware_first(problem);

@@ -5,7 +5,7 @@ use std::fmt;
 use super::containers::Allocation;
 use super::dependence::dependences;
 use super::hardware::{FixedTable, Mode};
-use super::pipeline::{MatchKind, Pipeline, TableId};
+use super::pipeline::{Key, MatchKind, Pipeline, Table, TableId};
 
 /// A table of a pipeline in one of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ pub struct Unassigned {
     pub refused: Vec<(usize, Refused)>,
 }
 
-/// Finds a table of a device for each table of a pipeline: behind those that it depends on, and none twice.
+/// Finds a table of a device for each table of a pipeline: behind those that it depends on. Tables share one only if a packet
+/// meets one of them at most.
 ///
 /// # Errors
 /// The first table for which there is none.
@@ -64,14 +65,22 @@ pub fn assign(pipeline: &Pipeline, fixed: &[FixedTable]) -> Result<Vec<Assignmen
     };
     let dependences = dependences(pipeline, &allocation);
     let mut all: Vec<Assignment> = Vec::with_capacity(pipeline.tables.len());
-    let mut taken = vec![false; fixed.len()];
+    // By table of the device: which it holds, and these as one.
+    let mut held: Vec<Option<(Vec<TableId>, Table)>> = vec![None; fixed.len()];
     for (at, dependences) in dependences.iter().enumerate() {
         // A packet goes through one table after the other, whatever kind the dependence is of.
         let behind =
             dependences.iter().map(|d| all[d.from.0 as usize].fixed + 1).max().unwrap_or(0);
         let mut refused = Vec::new();
-        let found = (behind..fixed.len()).filter(|&index| !taken[index]).find_map(|index| {
-            match takes(pipeline, at, &fixed[index]) {
+        let table = TableId(at as u32);
+        let of = &pipeline.tables[at];
+        let shares = |held: &Option<(Vec<TableId>, Table)>| {
+            let mut all = held.iter().flat_map(|(all, _)| all);
+            all.all(|other| pipeline.exclusive(*other, table))
+        };
+        let found = (behind..fixed.len()).filter(|&index| shares(&held[index])).find_map(|index| {
+            let both = held[index].as_ref().map(|(_, one)| together(one, of));
+            match takes(pipeline, both.as_ref().unwrap_or(of), &fixed[index]) {
                 Ok(mode) => Some(Assignment { fixed: index, mode }),
                 Err(why) => {
                     refused.push((index, why));
@@ -79,17 +88,44 @@ pub fn assign(pipeline: &Pipeline, fixed: &[FixedTable]) -> Result<Vec<Assignmen
                 }
             }
         });
-        let table = TableId(at as u32);
         let found = found.ok_or(Unassigned { table, refused })?;
-        taken[found.fixed] = true;
+        held[found.fixed] = Some(match held[found.fixed].take() {
+            None => (vec![table], of.clone()),
+            Some((mut all, one)) => {
+                all.push(table);
+                (all, together(&one, of))
+            }
+        });
         all.push(found);
     }
     Ok(all)
 }
 
+/// Two tables as one: a key that only one of them has is masked where entries are the other's.
+fn together(one: &Table, other: &Table) -> Table {
+    let mut keys: Vec<Key> = Vec::new();
+    for (key, theirs) in
+        one.keys.iter().map(|key| (key, other)).chain(other.keys.iter().map(|key| (key, one)))
+    {
+        let same = theirs.keys.iter().find(|of| of.field == key.field).map(|of| of.kind);
+        let whole = |kind| matches!(kind, MatchKind::Exact | MatchKind::Optional);
+        let kind = match same {
+            Some(kind) if kind == key.kind => kind,
+            None if whole(key.kind) => MatchKind::Optional,
+            Some(kind) if whole(kind) && whole(key.kind) => MatchKind::Optional,
+            _ => MatchKind::Ternary,
+        };
+        if !keys.iter().any(|of| of.field == key.field) {
+            keys.push(Key { field: key.field, kind });
+        }
+    }
+    let actions = one.actions.iter().chain(&other.actions).cloned().collect();
+    let entries = one.entries.saturating_add(other.entries);
+    Table { keys, actions, entries, ..one.clone() }
+}
+
 /// In which of its modes a table of a device holds one of a pipeline.
-fn takes(pipeline: &Pipeline, at: usize, fixed: &FixedTable) -> Result<usize, Refused> {
-    let table = &pipeline.tables[at];
+fn takes(pipeline: &Pipeline, table: &Table, fixed: &FixedTable) -> Result<usize, Refused> {
     if let Some(sets) = &fixed.sets {
         let written = table.actions.iter().flat_map(|action| &action.writes);
         let mut names = written.map(|field| pipeline.name(*field));

@@ -11,6 +11,7 @@ mod dependence;
 mod fit;
 mod fixed;
 mod hardware;
+mod joint;
 mod pipeline;
 mod place;
 mod simplify;
@@ -21,6 +22,7 @@ pub use dependence::{Dependence, DependenceKind, dependences};
 pub use fit::{At, Fit, Misfit, fit};
 pub use fixed::{Assignment, Refused, Unassigned, assign};
 pub use hardware::{Containers, FixedTable, Hardware, Instructions, Memory, Mode, Room, Stages};
+pub use joint::{Joint, Member, Members, Taken};
 pub use pipeline::{
     Action, Branch, BranchId, Decision, Field, FieldId, Guard, Key, MatchKind, Pipeline, Table,
     TableId,

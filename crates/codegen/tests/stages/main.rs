@@ -2,6 +2,8 @@
 //! there is, and pipelines that were published stay as short as they are.
 
 mod checker;
+mod joint;
+mod lemur;
 mod published;
 mod random;
 

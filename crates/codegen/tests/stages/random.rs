@@ -9,7 +9,7 @@ use fastrand::Rng;
 use super::checker::{check, fit, ordered};
 use super::tofino;
 
-fn pipeline(random: &mut Rng, tables: usize, entries: u64) -> Pipeline {
+pub(super) fn pipeline(random: &mut Rng, tables: usize, entries: u64) -> Pipeline {
     let mut all = Pipeline::default();
     for at in 0..random.usize(3..16) {
         let bits = random.choice([1, 3, 8, 8, 9, 16, 32, 48, 128]).unwrap();

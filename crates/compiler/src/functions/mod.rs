@@ -189,6 +189,16 @@ impl Functions {
     }
 }
 
+impl Functions {
+    /// How many outputs of a function are connected.
+    pub fn outputs(&self, function: usize) -> usize {
+        let links = self.links.iter().map(|(from, output, _)| (*from, *output));
+        let exits = self.exits.iter().map(|(from, output, _)| (*from, *output));
+        let own = links.chain(exits).filter(|(from, _)| *from == function);
+        own.collect::<std::collections::BTreeSet<_>>().len()
+    }
+}
+
 impl Function {
     /// Rules or routes of its longest list; nothing without lists.
     pub fn rules(&self, models: &[Model]) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use codegen::Target;
-use codegen::stages::Hardware;
+use codegen::stages::{Hardware, Member};
 use compiler::functions::{self, Around, Functions, candidate, shared};
 use compiler::partition::Trust;
 use elements::configure::Files;
@@ -16,6 +16,7 @@ use placement::{Click, Costs, Function, GUESS, Kind, Library, Outline, Text, Tra
 use view::candidates::{Known, Verdict};
 
 use super::inline::Inline;
+use super::switch;
 use crate::commands::compile::origin;
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -44,6 +45,8 @@ pub(super) struct Chains<'a> {
     now: u64,
     /// What is known of functions.
     pub(super) known: Vec<Known>,
+    /// Tables that functions are on the first switch.
+    pub(super) tables: switch::Known,
 }
 
 impl<'a> Chains<'a> {
@@ -81,7 +84,14 @@ impl<'a> Chains<'a> {
             profiles: BTreeSet::new(),
             now,
             known: Vec::new(),
+            tables: switch::Known::new(),
         })
+    }
+
+    /// The switch that functions are placed on, and what it has room for, if that is known.
+    pub(super) fn switch(&self) -> (&str, Option<Hardware>) {
+        let first = self.devices.iter().find(|of| of.kind == Kind::Switch);
+        first.map_or(("", None), |of| (&of.name, of.hardware.clone()))
     }
 
     /// Reads a cost profile, once.
@@ -138,19 +148,35 @@ impl<'a> Chains<'a> {
         &mut self,
         chain: &Click<'_>,
         made: &Made,
-        function: &functions::Function,
+        (function, outputs): (&functions::Function, usize),
         (trust, frames): (&[Trust], &[Vec<u8>]),
     ) -> Function {
         let Made { chain: whole, models, owns_parts, .. } = made;
         let graph = &whole.graph;
         let words = origin(whole, &self.sources);
-        let verdict = |device: &Device| {
+        let mut tables = None;
+        let mut verdict = |device: &Device| {
             let around =
                 Around { hardware: device.hardware.as_ref(), trust, frames, origin: &words };
             let found = candidate((graph, models), function, device.target, &around);
+            if let Ok(of) = &found
+                && device.kind == Kind::Switch
+                && let Some(pipeline) = &of.pipeline
+                && tables.is_none()
+            {
+                tables = Some(Member {
+                    name: format!("{} of {}", function.name, chain.name),
+                    pipeline: pipeline.clone(),
+                    numbers: of.numbers,
+                    forks: outputs > 1,
+                });
+            }
             Verdict::of((&device.name, device.kind), (whole, &self.sources), &found)
         };
-        let devices: Vec<Verdict> = self.devices.iter().map(verdict).collect();
+        let devices: Vec<Verdict> = self.devices.iter().map(&mut verdict).collect();
+        if let Some(member) = tables {
+            self.tables.insert((chain.name.to_string(), function.name.clone()), member);
+        }
         let shares = function.elements.iter().find_map(|&node| {
             let why = shared(&models[node], owns_parts[node])?;
             Some(format!(
@@ -231,11 +257,12 @@ impl Library for Chains<'_> {
         let functions = Functions::of(&made.chain.graph, &made.wires());
         let trust = self.trust(&functions);
         let frames = frames(&chain.traffic);
-        let functions_of = |function: &functions::Function| {
-            (self.function(chain, &made, function, (&trust, &frames)), function.class.clone())
+        let functions_of = |(at, function): (usize, &functions::Function)| {
+            let of = (function, functions.outputs(at));
+            (self.function(chain, &made, of, (&trust, &frames)), function.class.clone())
         };
         Ok(Outline {
-            functions: functions.all.iter().map(functions_of).collect(),
+            functions: functions.all.iter().enumerate().map(functions_of).collect(),
             links: functions.links,
             entries: functions.entries.into_keys().collect(),
             exits: functions.exits,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use placement::{Document, MOVE, Plan, Problem, Roomy, WORTH, change, without_hosts};
+use placement::{Document, MOVE, Plan, Problem, Switch, WORTH, change, without_hosts};
 use view::paint::shown;
 
 /// Servers that failed, by their names.
@@ -26,14 +26,14 @@ fn moves(functions: usize) -> String {
 
 /// The next plan, and in words what moves and in which order.
 pub(super) fn next(
-    problem: &Problem,
+    (problem, switch): (&Problem, &dyn Switch),
     last: &Document,
     down: &[usize],
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(Plan, String), String> {
     let before = last.placed(problem);
     let changed =
-        change(problem, &Roomy, &before, down, go_on).map_err(|why| why.words(problem))?;
+        change(problem, switch, &before, down, go_on).map_err(|why| why.words(problem))?;
     let mut text = String::new();
     let chains: std::collections::BTreeSet<usize> =
         changed.moved.iter().map(|(chain, _)| *chain).collect();
@@ -66,7 +66,11 @@ pub(super) fn next(
 const MANY: usize = 32;
 
 /// What each single failure of a server would cost, by the plan that would follow.
-pub(super) fn failures(problem: &Problem, plan: &Plan, go_on: &mut dyn FnMut() -> bool) -> String {
+pub(super) fn failures(
+    (problem, switch): (&Problem, &dyn Switch),
+    plan: &Plan,
+    go_on: &mut dyn FnMut() -> bool,
+) -> String {
     let mut text = String::new();
     if !(2..=MANY).contains(&problem.hosts.len()) {
         return text;
@@ -79,7 +83,7 @@ pub(super) fn failures(problem: &Problem, plan: &Plan, go_on: &mut dyn FnMut() -
         }
         let less = without_hosts(problem, &[at]);
         let name = shown(&host.name);
-        let _ = match change(&less, &Roomy, &last, &[at], go_on) {
+        let _ = match change(&less, switch, &last, &[at], go_on) {
             Ok(next) => writeln!(
                 text,
                 "if {name} fails: {}, {:.2} Gb/s in all remain of {:.2}",

@@ -3,6 +3,7 @@
 mod chains;
 mod change;
 mod inline;
+mod switch;
 
 use std::io::stdout;
 use std::path::PathBuf;
@@ -17,8 +18,8 @@ use dataplane::guarded_path;
 use ir::quantity::{self, Unit};
 use ir::{Sources, nearest};
 use placement::{
-    Document, GUESS, Manifest, NotPlaced, Plan, Policy, Problem, Replication, Roomy, check,
-    explain, place, without_hosts,
+    Document, GUESS, Manifest, NotPlaced, Plan, Policy, Problem, Replication, check, explain,
+    place, without_hosts,
 };
 use serde_json::json;
 use view::candidates::{Known, Matrix};
@@ -33,6 +34,7 @@ use crate::signals::interrupt_flag;
 use crate::terminal::{colours, print, print_error};
 use crate::{outputs, theme};
 use chains::Chains;
+use switch::Asked;
 
 /// Place the functions of chains on a switch, cards and cores so that each chain gets its SLO
 ///
@@ -120,7 +122,9 @@ struct Task {
     /// What is known of functions that are Click.
     known: Vec<Known>,
     /// The name of the switch.
-    switch: String,
+    name: String,
+    /// What it holds.
+    switch: Asked,
 }
 
 /// Reads what is to be placed, and where.
@@ -144,6 +148,8 @@ fn task(args: &Place) -> Result<Task, Failure> {
     let problem = manifest.on(&rack).map_err(|why| format!("{}: {why}", args.topology))?;
     let replication = if args.rules == "lemur" { Replication::Lemur } else { Replication::Model };
     let problem = Problem { headroom: args.headroom, replication, ..problem };
+    let mut tables = std::mem::take(&mut chains.tables);
+    let switch = Asked::new(chains.switch(), &problem, &mut tables);
     let mut known = chains.known;
     // What the manifest says by hand goes before what was found.
     for known in &mut known {
@@ -158,8 +164,8 @@ fn task(args: &Place) -> Result<Task, Failure> {
             known.cost = "as the manifest says".into();
         }
     }
-    let switch = rack.switches.into_keys().next().unwrap_or_default();
-    Ok(Task { problem, known, switch })
+    let name = rack.switches.into_keys().next().unwrap_or_default();
+    Ok(Task { problem, known, name, switch })
 }
 
 /// Warns of guesses that SLOs rest on.
@@ -187,26 +193,30 @@ fn document(args: &Place, path: &String) -> Result<Document, Failure> {
 type Found = (Plan, String, String);
 
 /// The plan that is asked for.
-fn plan(args: &Place, problem: &Problem, down: &[usize]) -> Result<Found, Failure> {
+fn plan(
+    args: &Place,
+    (problem, switch): (&Problem, &Asked),
+    down: &[usize],
+) -> Result<Found, Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
     let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
     if let Some(path) = &args.check {
         let document = document(args, path)?;
         let plan = document.plan(problem).map_err(|why| format!("{path}: {why}"))?;
-        let failures = change::failures(problem, &plan, &mut go_on);
+        let failures = change::failures((problem, switch), &plan, &mut go_on);
         return Ok((plan, document.policy, failures));
     }
     if let Some(path) = &args.from {
         let document = document(args, path)?;
-        let (plan, steps) = change::next(problem, &document, down, &mut go_on)?;
+        let (plan, steps) = change::next((problem, switch), &document, down, &mut go_on)?;
         return Ok((plan, args.policy.clone(), steps));
     }
     let policy = Policy::named(&args.policy).unwrap_or(Policy::Improved);
-    let plan = place(problem, &Roomy, policy, &mut go_on).map_err(|why| {
+    let plan = place(problem, switch, policy, &mut go_on).map_err(|why| {
         let conflicts = matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_));
         let end = Instant::now() + args.time.max(EXPLAINING);
         let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
-        let explained = conflicts.then(|| explain(problem, &Roomy, &mut go_on)).flatten();
+        let explained = conflicts.then(|| explain(problem, switch, &mut go_on)).flatten();
         let explained = explained.map(|of| format!("\n{}", of.words(problem)));
         format!("{policy}: {}{}", why.words(problem), explained.unwrap_or_default())
     })?;
@@ -218,7 +228,7 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.svg {
         outputs::check(path).map_err(|why| format!("--svg: {why}"))?;
     }
-    let Task { problem, known, switch } = task(args)?;
+    let Task { problem, known, name, switch } = task(args)?;
     if args.matrix {
         let matrix = Matrix { known: &known };
         match args.json {
@@ -230,8 +240,8 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     warn(&known);
     let down = change::down(&problem, &args.down)?;
     let problem = without_hosts(&problem, &down);
-    let (plan, policy, more) = plan(args, &problem, &down)?;
-    let slacks = check(&problem, &Roomy, &plan)
+    let (plan, policy, more) = plan(args, (&problem, &switch), &down)?;
+    let slacks = check(&problem, &switch, &plan)
         .map_err(|wrong| format!("the plan does not hold:\n  {}", wrong.join("\n  ")))?;
     let document = Document::of(&problem, &plan, &policy);
     let text = format!("{:#}\n", json!(document));
@@ -241,7 +251,7 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     }
     if let Some(path) = &args.svg {
         let what = (&problem, &plan, &slacks[..]);
-        let drawn = view::rack::draw(what, (&args.manifest, &switch), args.theme);
+        let drawn = view::rack::draw(what, (&args.manifest, &name), args.theme);
         outputs::write(path, drawn).map_err(|why| format!("--svg: {why}"))?;
     }
     if args.json {
@@ -251,7 +261,7 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     } else {
         let (known, paint) = (&known[..], Paint(colours(&stdout())));
         let shown =
-            Placement { problem: &problem, plan: &plan, slacks: &slacks, known, switch: &Roomy };
+            Placement { problem: &problem, plan: &plan, slacks: &slacks, known, switch: &switch };
         let text = match &args.explain {
             None => shown.text(paint),
             Some(chain) => shown.explain(chain, paint).ok_or_else(|| {

@@ -1,0 +1,82 @@
+//! What the switch of a rack holds of the functions of all chains together.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use codegen::stages::{Hardware, Joint, Member, Members, Taken};
+use placement::{Problem, Slack, Switch};
+
+/// Functions that a switch could have, by chain and name.
+pub(super) type Known = HashMap<(String, String), Member>;
+
+/// Answers by functions.
+type Answers = HashMap<Vec<(usize, usize)>, Result<Taken, String>>;
+
+/// A switch that was asked what it holds.
+pub(super) struct Asked {
+    name: String,
+    joint: Joint,
+    /// Answers so far.
+    answers: Mutex<Answers>,
+}
+
+/// Answers that are kept.
+const KEPT: usize = 1 << 14;
+
+impl Asked {
+    /// Of a problem whose functions are known to be such tables on the switch of that name.
+    pub(super) fn new(
+        (name, hardware): (&str, Option<Hardware>),
+        problem: &Problem,
+        known: &mut Known,
+    ) -> Self {
+        let members = |chain: &placement::Chain| Members {
+            all: chain
+                .functions
+                .iter()
+                .map(|of| known.remove(&(chain.name.clone(), of.name.clone())))
+                .collect(),
+            edges: chain.edges.iter().map(|edge| (edge.from, edge.to)).collect(),
+        };
+        let chains: Vec<Members> = problem.chains.iter().map(members).collect();
+        let joint = Joint::new(&chains, hardware);
+        Self { name: name.into(), joint, answers: Mutex::default() }
+    }
+
+    fn ask(&self, placed: &[(usize, usize)]) -> Result<Taken, String> {
+        let mut key = placed.to_vec();
+        key.sort_unstable();
+        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers().get(&key) {
+            return known.clone();
+        }
+        let answer = self.joint.fit(&key);
+        let mut answers = answers();
+        if answers.len() >= KEPT {
+            answers.clear();
+        }
+        answers.insert(key, answer.clone());
+        answer
+    }
+}
+
+impl Switch for Asked {
+    fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String> {
+        self.ask(placed).map(drop)
+    }
+
+    fn used(&self, placed: &[(usize, usize)]) -> Vec<Slack> {
+        let Ok(taken) = self.ask(placed) else { return Vec::new() };
+        let slack = |unit: &'static str, (used, limit): (usize, usize)| Slack {
+            chain: None,
+            what: format!("{}: {unit}", self.name),
+            used: used as f64,
+            limit: limit as f64,
+            unit,
+        };
+        let stages = taken.stages.map(|of| slack("stages", of));
+        let tables = taken.tables.map(|of| slack("tables", of));
+        let numbers = Some(taken.numbers).filter(|of| of.0 > 0).map(|of| slack("tags", of));
+        stages.into_iter().chain(tables).chain(numbers).collect()
+    }
+}
