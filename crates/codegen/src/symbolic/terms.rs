@@ -276,3 +276,60 @@ impl Terms {
         self.add(Term::Choose(atom, yes, no))
     }
 }
+
+impl Terms {
+    /// Numbers of so many bits beside each other, as words of 16 bits.
+    pub(crate) fn words(&mut self, numbers: &[(u16, TermId)]) -> Option<Vec<TermId>> {
+        let mut words = Vec::new();
+        let (mut pending, mut have): (Option<TermId>, u16) = (None, 0);
+        for &(width, number) in numbers {
+            let mut left = width;
+            while left > 0 {
+                let count = left.min(16 - have);
+                left -= count;
+                let part = self.slice(number, left, count);
+                let all = match pending {
+                    Some(high) => self.concat(high, part, count),
+                    None => part,
+                };
+                (pending, have) = (Some(all), have + count);
+                if have == 16 {
+                    words.push(all);
+                    (pending, have) = (None, 0);
+                }
+            }
+        }
+        pending.is_none().then_some(words)
+    }
+
+    /// The checksum over words. What was left of one before is taken apart where the sum cannot be 0: it is the same then.
+    pub(crate) fn checksum(&mut self, words: &[TermId]) -> TermId {
+        let constants: u128 = words.iter().filter_map(|of| self.value(*of)).sum();
+        let mut sum = OnesSum { complement: true, ..OnesSum::default() };
+        let is_positive = constants > 0;
+        for &word in words {
+            match self.term(word) {
+                Term::Const(_) => {}
+                Term::OnesSum(OnesSum { complement: true, plus, minus, constant: 0 })
+                    if is_positive && minus.is_empty() =>
+                {
+                    sum.minus.extend(plus);
+                }
+                _ => sum.plus.push(word),
+            }
+        }
+        if is_positive {
+            sum.constant = ((constants - 1) % 0xffff + 1) as u16;
+            // What is taken off and added is neither.
+            for at in (0..sum.plus.len()).rev() {
+                if let Some(same) = sum.minus.iter().position(|of| *of == sum.plus[at]) {
+                    sum.minus.swap_remove(same);
+                    sum.plus.swap_remove(at);
+                }
+            }
+        }
+        sum.plus.sort_unstable();
+        sum.minus.sort_unstable();
+        self.add(Term::OnesSum(sum))
+    }
+}

@@ -590,8 +590,29 @@ impl Arena {
         if small && total < 1 << 100 {
             sum = unfolded;
         }
+        self.reduce_constant(&mut sum);
         let of = self.sum(&sum);
         self.intern(Term::OnesSum(OnesSum::of(of)))
+    }
+
+    /// Multiples of 0xffff make no difference to what is folded and never 0.
+    fn reduce_constant(&self, sum: &mut Linear) {
+        let mut taken: u128 = 0;
+        for &(term, coefficient) in &sum.terms {
+            let most = self.bounds(term).1;
+            let off = coefficient.wrapping_neg();
+            if most >= 1 << 64 || coefficient.min(off) >= 1 << 32 {
+                return;
+            }
+            if off < coefficient {
+                taken = taken.saturating_add(off * most);
+            }
+        }
+        if let Some(rest @ 1..) = sum.constant.checked_sub(taken)
+            && sum.constant < 1 << 100
+        {
+            sum.constant = taken + (rest - 1) % 0xffff + 1;
+        }
     }
 
     fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {

@@ -6,6 +6,7 @@ use ir::program::{End, Exit, StepId, Term, TermId};
 use net::wire::ether_type;
 
 use super::super::Arch;
+use super::checksum;
 use super::number::{Expr, Numbers};
 use super::pipeline::{Action, CLASS};
 use crate::Lack;
@@ -128,6 +129,7 @@ fn write(
     let moved = moved(exit, placed)?;
     let mut set: Vec<(String, Expr)> = Vec::new();
     let mut touched = moved.needs.clone();
+    let mut summed: Vec<Instance> = Vec::new();
     numbers.before = Some(Vec::new());
     let mut covered: Vec<(i32, i32)> = Vec::new();
     for leaving in &moved.leaving {
@@ -136,6 +138,16 @@ fn write(
         let mut is_set = false;
         for &(field, width) in leaving.instance.fields() {
             let own = leaving.was.map(|was| bit + was - leaving.bit);
+            let is_written = leave::bits(exit, bit, width).is_some();
+            if numbers.arch == Arch::Tna
+                && is_written
+                && checksum::is_checksum(leaving.instance, field)
+            {
+                summed.push(leaving.instance);
+                is_set = true;
+                bit += i32::from(width);
+                continue;
+            }
             let value = leaves(numbers, exit, bit, width)?;
             let value = match (value, own) {
                 (None, own) if own != Some(bit) => {
@@ -160,6 +172,17 @@ fn write(
         }
     }
     leave::covers(exit, &covered)?;
+    for instance in summed {
+        let header = placed.iter().find(|of| of.instance == instance);
+        let header = header.ok_or_else(|| Lack::Write(format!("{}.checksum", instance.name())))?;
+        let lies = |of| moved.leaving.iter().find(|at| at.instance == of).map(|at| at.bit);
+        let add = checksum::added(numbers, exit, header, lies)?;
+        let [_, (of_add, width), (of_set, _)] = checksum::metadata(instance);
+        take(action, arguments, &of_add, width, add.into());
+        action.body.push(format!("meta.{of_add} = {of_add};"));
+        action.body.push(format!("meta.{of_set} = 1w1;"));
+        action.writes.extend([of_add, of_set].map(|of| format!("meta.{of}")));
+    }
     for at in touched {
         needs.extend(placed[at].needs.iter().cloned());
         headers.insert(placed[at].instance);

@@ -1,5 +1,6 @@
 //! From segments to a P4 program and its entries.
 
+mod checksum;
 mod entries;
 mod exit;
 mod nodes;

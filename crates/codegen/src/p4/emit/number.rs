@@ -9,6 +9,7 @@ use ir::program::{Atom, LookupId, OnesSum, Program, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 use super::super::Arch;
+use super::checksum::Sums;
 use crate::Lack;
 use crate::headers::{self, Instance, Placed, is_implied};
 use crate::number::ones;
@@ -107,6 +108,8 @@ pub(super) struct Numbers<'a> {
     pub(super) rows: &'a Rows,
     /// By lookup: the number of its table, where several have one.
     pub(super) slots: Option<&'a BTreeMap<LookupId, u16>>,
+    /// The words that are taken off checksums, where all exits are known.
+    pub(super) sums: Option<&'a Sums>,
     /// Statements that have to come before: where variables may be declared.
     pub(super) before: Option<Vec<String>>,
     /// Prefix of the names of variables.

@@ -7,6 +7,7 @@ use ir::layout::{Facts, Layouts};
 use ir::program::{Atom, LookupId, Program, Step, StepId, Term, TermId};
 
 use super::super::Arch;
+use super::checksum::Sums;
 use super::exit;
 use super::nodes::{Plan, Tree};
 use super::number::{Numbers, Rows};
@@ -40,6 +41,8 @@ pub(super) struct Part<'a> {
     pub(super) leading: Vec<usize>,
     pub(super) wanted: Vec<BTreeSet<LookupId>>,
     pub(super) plan: Plan,
+    /// The words that are taken off checksums.
+    sums: Sums,
 }
 
 /// By step: the lookups whose numbers are used there or behind.
@@ -77,7 +80,7 @@ fn wanted(program: &Program) -> Vec<BTreeSet<LookupId>> {
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn new(arch: Arch, segment: &'a Segment, base: u32) -> Self {
+    pub(super) fn new(arch: Arch, segment: &'a Segment, base: u32, sums: Sums) -> Self {
         let program = &segment.program;
         let mut leading = vec![0; program.steps.len()];
         for next in program.steps.iter().flat_map(Step::next) {
@@ -92,6 +95,7 @@ impl<'a> Part<'a> {
             leading,
             wanted: wanted(program),
             plan: Plan::default(),
+            sums,
         }
     }
 
@@ -108,6 +112,7 @@ impl<'a> Part<'a> {
             facts: self.facts(at),
             rows,
             slots: Some(&self.plan.slots),
+            sums: Some(&self.sums),
             before: None,
             variables: 0,
         }
@@ -216,6 +221,7 @@ impl<'a> Part<'a> {
             facts: None,
             rows,
             slots: None,
+            sums: None,
             before: None,
             variables: 0,
         };

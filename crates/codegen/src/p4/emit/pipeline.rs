@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ir::program::StepId;
 
+use super::checksum::Sums;
 use crate::headers::Instance;
 
 /// How a key of a table is matched.
@@ -135,6 +136,8 @@ pub(super) struct Pipeline {
     pub(super) headers: BTreeSet<Instance>,
     /// Types that say that a tag follows, first and second.
     pub(super) tags: [BTreeSet<u128>; 2],
+    /// The words that the parser takes off checksums.
+    pub(super) sums: Sums,
     /// Whether a checksum is verified.
     pub(super) verifies: bool,
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use net::wire::{ether_type, ip_protocol};
 
 use super::super::Arch;
+use super::checksum::{self, Sums};
 use super::pipeline::{CLASS, Call, Pipeline, Statement, Table};
 use crate::Device;
 use crate::headers::Instance;
@@ -101,7 +102,11 @@ pub(super) fn program(arch: Arch, pipeline: &Pipeline, device: &Device<'_>) -> S
         Arch::V1model => "control Deparse(packet_out packet, in headers_t hdr) {",
         Arch::Tna => "control Deparse(packet_out packet, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {",
     });
+    for header in pipeline.sums.keys() {
+        text.line(&format!("Checksum() {}_sum;", header.name()));
+    }
     text.line("apply {");
+    update(&mut text, &pipeline.sums);
     for header in &headers {
         text.line(&format!("packet.emit(hdr.{});", header.name()));
     }
@@ -151,14 +156,23 @@ fn parser(
             "parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {",
             "state start {",
         ]),
-        Arch::Tna => text.lines(&[
-            "parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {",
-            "state start {",
-            "packet.extract(ig_intr_md);",
-            "packet.advance(PORT_METADATA_SIZE);",
-        ]),
+        Arch::Tna => {
+            text.line("parser Parse(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {");
+            for header in pipeline.sums.keys() {
+                text.line(&format!("Checksum() {}_rest;", header.name()));
+            }
+            text.lines(&[
+                "state start {",
+                "packet.extract(ig_intr_md);",
+                "packet.advance(PORT_METADATA_SIZE);",
+            ]);
+        }
     }
-    for (name, width) in &pipeline.metadata {
+    let is_left = |name: &str| {
+        let rest = |header: &Instance| checksum::metadata(*header)[0].0 == name;
+        pipeline.sums.keys().any(rest)
+    };
+    for (name, width) in pipeline.metadata.iter().filter(|(name, _)| !is_left(name)) {
         let value = if name == CLASS { classes } else { 0 };
         text.line(&format!("meta.{name} = {width}w{value:#x};"));
     }
@@ -206,21 +220,30 @@ fn parser(
     };
     let first = (&pipeline.tags[0], "parse_vlan");
     let second = (&pipeline.tags[1], "parse_inner_vlan");
-    state(text, Instance::Ethernet, "ether_type", &select(Instance::Ethernet, Some(first)));
-    if has(Instance::Vlan) {
-        state(text, Instance::Vlan, "ether_type", &select(Instance::Vlan, Some(second)));
-    }
-    if has(Instance::InnerVlan) {
-        state(text, Instance::InnerVlan, "ether_type", &select(Instance::InnerVlan, None));
+    let sums = &pipeline.sums;
+    let by_type = [
+        (Instance::Ethernet, select(Instance::Ethernet, Some(first))),
+        (Instance::Vlan, select(Instance::Vlan, Some(second))),
+        (Instance::InnerVlan, select(Instance::InnerVlan, None)),
+    ];
+    for (instance, cases) in by_type {
+        if has(instance) {
+            state(text, sums, instance, ("ether_type", &cases, "accept"));
+        }
     }
     if has(Instance::Arp) {
-        state(text, Instance::Arp, "", &[]);
+        state(text, sums, Instance::Arp, ("", &[], "accept"));
     }
     let with_transport = has(Instance::Transport);
+    // Headers that are extracted behind what is deposited would be taken off, too: it is deposited where all are.
+    let last = match sums.contains_key(&Instance::Ipv4) {
+        true => "parse_rest",
+        false => "accept",
+    };
     if has(Instance::Ipv4) {
         let cases: Vec<String> =
             with_transport.then(|| "4w5: parse_transport4;".into()).into_iter().collect();
-        state(text, Instance::Ipv4, "ihl", &cases);
+        state(text, sums, Instance::Ipv4, ("ihl", &cases, last));
     }
     let numbers = [
         (Instance::Tcp, ip_protocol::TCP, ip_protocol::TCP),
@@ -231,7 +254,7 @@ fn parser(
         let cases = numbers.iter().filter(|_| with_transport && !is_bare);
         let cases: Vec<String> =
             cases.map(|(_, _, of)| format!("8w{of:#x}: parse_transport6;")).collect();
-        state(text, Instance::Ipv6, "next_header", &cases);
+        state(text, sums, Instance::Ipv6, ("next_header", &cases, "accept"));
     }
     for (network, number, field) in
         [(Instance::Ipv4, "4", "protocol"), (Instance::Ipv6, "6", "next_header")]
@@ -241,6 +264,7 @@ fn parser(
         }
         text.line(&format!("state parse_transport{number} {{"));
         text.line("packet.extract(hdr.transport);");
+        take_off(text, sums, Instance::Transport);
         let cases: Vec<String> = numbers
             .iter()
             .filter(|(instance, ..)| has(*instance))
@@ -249,32 +273,83 @@ fn parser(
                 format!("8w{of:#x}: parse_{};", instance.name())
             })
             .collect();
-        transition(text, &format!("hdr.{}.{field}", network.name()), &cases);
+        let last = if network == Instance::Ipv4 { last } else { "accept" };
+        transition(text, &format!("hdr.{}.{field}", network.name()), &cases, last);
         text.line("}");
     }
     for instance in [Instance::Tcp, Instance::Udp, Instance::Icmp] {
         if has(instance) {
-            state(text, instance, "", &[]);
+            state(text, sums, instance, ("", &[], last));
         }
+    }
+    if sums.contains_key(&Instance::Ipv4) {
+        text.line("state parse_rest {");
+        deposit(text, Instance::Ipv4);
+        text.lines(&["transition accept;", "}"]);
     }
     text.lines(&["}", ""]);
 }
 
-fn state(text: &mut Text, of: Instance, field: &str, cases: &[String]) {
+/// A state that extracts a header; `(field, cases, otherwise)` says where it leads by which field.
+fn state(
+    text: &mut Text,
+    sums: &Sums,
+    of: Instance,
+    (field, cases, otherwise): (&str, &[String], &str),
+) {
     text.line(&format!("state parse_{} {{", of.name()));
     text.line(&format!("packet.extract(hdr.{});", of.name()));
-    transition(text, &format!("hdr.{}.{field}", of.name()), cases);
+    take_off(text, sums, of);
+    if matches!(of, Instance::Tcp | Instance::Udp) && sums.contains_key(&of) {
+        deposit(text, of);
+    }
+    transition(text, &format!("hdr.{}.{field}", of.name()), cases, otherwise);
     text.line("}");
 }
 
-fn transition(text: &mut Text, on: &str, cases: &[String]) {
+/// Takes words of a header off the checksums, and a checksum that lies in it.
+fn take_off(text: &mut Text, sums: &Sums, of: Instance) {
+    for (header, words) in sums {
+        let mut words = words.clone();
+        words.insert(checksum::own_word(*header));
+        let fields = checksum::fields(of, &words);
+        if !fields.is_empty() {
+            let fields = fields.join(", ");
+            text.line(&format!("{}_rest.subtract({{ {fields} }});", header.name()));
+        }
+    }
+}
+
+fn deposit(text: &mut Text, of: Instance) {
+    let [(rest, _), ..] = checksum::metadata(of);
+    text.line(&format!("{rest}.subtract_all_and_deposit(meta.{rest});"));
+}
+
+fn transition(text: &mut Text, on: &str, cases: &[String], otherwise: &str) {
     if cases.is_empty() {
-        text.line("transition accept;");
+        text.line(&format!("transition {otherwise};"));
         return;
     }
     text.line(&format!("transition select({on}) {{"));
     cases.iter().for_each(|case| text.line(case));
-    text.lines(&["default: accept;", "}"]);
+    text.lines(&[&format!("default: {otherwise};"), "}"]);
+}
+
+/// Adds the words that leave to what is left of checksums, where they change.
+fn update(text: &mut Text, sums: &Sums) {
+    for (header, words) in sums {
+        let name = header.name();
+        let [rest, add, set] = checksum::metadata(*header).map(|of| of.0);
+        let mut all: Vec<String> =
+            Instance::ALL.iter().flat_map(|of| checksum::fields(*of, words)).collect();
+        all.extend([rest, add].map(|of| format!("meta.{of}")));
+        // UDP's 0 says that there is none.
+        let zero = *header == Instance::Udp;
+        text.line(&format!("if (meta.{set} == 1w1) {{"));
+        let all = all.join(", ");
+        text.line(&format!("hdr.{name}.checksum = {name}_sum.update({{ {all} }}, {zero});"));
+        text.line("}");
+    }
 }
 
 /// The sum over an IPv4 header with its checksum is right if its complement is 0; so 0xffff in the place of 0 is right, too.

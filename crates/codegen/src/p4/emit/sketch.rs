@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use ir::program::StepId;
 
 use super::super::Arch;
+use super::checksum;
 use super::pipeline::{Action, CLASS, Kind, Pipeline, Statement, Table};
 use crate::headers::Instance;
 use crate::stages::{self, BranchId, Decision, FieldId, Guard, Key, MatchKind, TableId};
@@ -54,6 +55,9 @@ pub(super) fn tables(arch: Arch, of: &Pipeline, device: &Device<'_>) -> Tables {
     let reads = vec![sketch.field(&format!("meta.{CLASS}"))];
     let count = stages::Action { name: "count".into(), reads, ..stages::Action::default() };
     sketch.always("count", count, true);
+    for header in of.sums.keys() {
+        sketch.update(*header);
+    }
     Tables { pipeline: sketch.all, steps: sketch.steps }
 }
 
@@ -139,6 +143,28 @@ impl Sketch<'_> {
             ..stages::Table::default()
         };
         self.add(table, self.step);
+    }
+
+    /// A deparser tells by a bit whether a checksum leaves as it came: Tofino's compiler adds a table for it behind all others.
+    fn update(&mut self, header: Instance) {
+        let [_, _, (set, _)] = checksum::metadata(header);
+        let fields = [self.field(&format!("meta.{set}")), self.validity(header.name())];
+        let bits = ["old", "new"].map(|of| self.field(&format!("{}.${of}", header.name())));
+        let action = stages::Action {
+            name: "choose".into(),
+            writes: bits.into(),
+            data: 2,
+            ..stages::Action::default()
+        };
+        let table = stages::Table {
+            name: format!("{}_checksum", header.name()),
+            origin: "where checksums are chosen".into(),
+            keys: fields.map(|field| Key { field, kind: MatchKind::Exact }).into(),
+            actions: vec![action],
+            entries: 4,
+            ..stages::Table::default()
+        };
+        self.add(table, StepId(0));
     }
 
     fn add(&mut self, table: stages::Table, step: StepId) -> TableId {

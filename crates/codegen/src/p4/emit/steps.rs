@@ -12,6 +12,7 @@ use ir::program::{Atom, Entries, LookupId, Program, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, PrefixTable, Span};
 
 use super::super::Arch;
+use super::checksum;
 use super::exit;
 use super::nodes::{self, Spec, Tree};
 use super::number::{Expr, Numbers, Rows, found};
@@ -60,6 +61,7 @@ pub(super) fn decides(
         facts: None,
         rows: &rows,
         slots: None,
+        sums: None,
         before: None,
         variables: 0,
     };
@@ -129,6 +131,7 @@ pub(super) fn does(
         facts: None,
         rows: &rows,
         slots: None,
+        sums: None,
         before: None,
         variables: 0,
     };
@@ -242,6 +245,17 @@ impl<'a> Builder<'a> {
                 .map(|(name, width)| (name.to_string(), width)),
         );
         self.pipeline.headers.insert(Instance::Ethernet);
+        if self.arch == Arch::Tna {
+            for segment in &self.device.segments {
+                let places: Vec<_> = segment.layouts.iter().map(placed).collect();
+                checksum::taken_off(&segment.program, &places, &mut self.pipeline.sums);
+            }
+            for (header, words) in &self.pipeline.sums {
+                self.pipeline.headers.insert(*header);
+                self.pipeline.headers.extend(words.iter().map(|word| word.0));
+                self.pipeline.metadata.extend(checksum::metadata(*header));
+            }
+        }
         for (index, segment) in self.device.segments.iter().enumerate() {
             let statements =
                 self.part(segment, base).map_err(|(step, lack)| (index, step, lack))?;
@@ -260,7 +274,7 @@ impl<'a> Builder<'a> {
                 known.insert(tag);
             }
         }
-        let mut part = Part::new(self.arch, segment, base);
+        let mut part = Part::new(self.arch, segment, base, self.pipeline.sums.clone());
         part.plan = nodes::plan(&part, self.tables + 1);
         let mut statements = Vec::new();
         for (number, level) in part.plan.levels.iter().enumerate() {

@@ -131,9 +131,14 @@ pub(super) fn read_by(statements: &[Statement], all: &mut BTreeSet<String>) {
     }
 }
 
-/// By instruction: names that are read there or behind.
-pub(super) fn live(control: &Control, code: &[Instr]) -> Vec<BTreeSet<String>> {
+/// By instruction: names that are read there or behind; `at_end` are those that are read behind all.
+pub(super) fn live(
+    control: &Control,
+    code: &[Instr],
+    at_end: BTreeSet<String>,
+) -> Vec<BTreeSet<String>> {
     let mut all = vec![BTreeSet::new(); code.len() + 1];
+    all[code.len()] = at_end;
     for (at, instr) in code.iter().enumerate().rev() {
         let mut here = all[at + 1].clone();
         match instr {

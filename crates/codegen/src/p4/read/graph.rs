@@ -7,6 +7,7 @@ use ir::field::meta;
 use ir::program::{Atom, Program, Term};
 
 use super::code::{self, Instr};
+use super::deparser::Update;
 use super::lexer::Failure;
 use super::machine::{Machine, Next, Place, State, Stop, undefined};
 use super::output::{is_open, output};
@@ -20,7 +21,8 @@ const MOST_PLACES: usize = 1 << 18;
 /// The state in which the control begins.
 fn begin(machine: &mut Machine<'_>) -> Result<State, Failure> {
     machine.code = code::compile(machine.control)?;
-    machine.live = code::live(machine.control, &machine.code);
+    let at_end = machine.updates.iter().flat_map(Update::reads).cloned().collect();
+    machine.live = code::live(machine.control, &machine.code, at_end);
     let parsing = std::rc::Rc::clone(&machine.parsing);
     let mut state = State { parse: parsing.start()?, ..State::default() };
     parsing.begin(machine, &mut state)?;

@@ -11,6 +11,7 @@ use ir::program::{Atom, Term, TermId};
 
 use super::super::Arch;
 use super::code::Instr;
+use super::deparser::Update;
 use super::entries::Entry;
 use super::parser::{Header, Parsing, Progress};
 use super::syntax::{Action, Control, Expr, Op, Statement};
@@ -131,6 +132,8 @@ pub(super) struct Machine<'a> {
     /// By instruction: variables that are read there or behind.
     pub(super) live: Vec<BTreeSet<String>>,
     pub(super) entries: &'a [Vec<Entry>],
+    /// Checksums that the deparser updates.
+    pub(super) updates: &'a [Update],
     pub(super) port: u32,
     /// Statements that may still be executed.
     pub(super) budget: usize,
@@ -363,6 +366,22 @@ impl Machine<'_> {
             Some(of) => Ok((of, value.width)),
             None => Err(Stop::Undefined),
         }
+    }
+
+    /// Puts what is left of a checksum in metadata.
+    pub(super) fn deposit(
+        &mut self,
+        state: &mut State,
+        path: &str,
+        rest: TermId,
+    ) -> Result<(), String> {
+        let field = path.split_once('.').filter(|(root, field)| {
+            self.parser_scope.get(*root) == Some(&Root::Metadata)
+                && self.metadata.get(*field) == Some(&16)
+        });
+        let (_, field) = field.ok_or("a checksum is deposited in 16 bits of metadata")?;
+        state.vars.insert(format!("meta.{field}"), Val { width: 16, of: Some(rest) });
+        Ok(())
     }
 
     /// Metadata that the parser sets.

@@ -6,6 +6,7 @@
 //! are not extracted. Whatever depends on a field that is not there is refused.
 
 mod code;
+mod deparser;
 mod entries;
 mod graph;
 mod lexer;
@@ -23,6 +24,7 @@ use ir::Program;
 use super::{Arch, COMMANDS, ENTRIES, PROGRAM};
 use crate::symbolic::terms::Terms;
 use crate::{Device, File, Unread};
+use deparser::Deparser;
 use entries::Entry;
 use lexer::Failure;
 use machine::{Machine, Root, Scope};
@@ -119,39 +121,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The headers in the order in which they leave.
-fn emitted(
-    control: &Control,
-    scope: &Scope,
-    headers: &[parser::Header],
-) -> Result<Vec<usize>, Failure> {
-    let mut all = Vec::new();
-    for statement in &control.apply {
-        let Statement::Call(line, path, arguments) = statement else {
-            return Err((control.line, "a deparser emits".into()));
-        };
-        let header = match (&path[..], &arguments[..]) {
-            ([packet, call], [Expr::Path(of)])
-                if call == "emit" && scope.get(packet) == Some(&Root::Packet) =>
-            {
-                match &of[..] {
-                    [root, header] if scope.get(root) == Some(&Root::Headers) => {
-                        headers.iter().position(|known| known.name == *header)
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        let header = header.ok_or_else(|| (*line, "a header is emitted".to_string()))?;
-        if all.contains(&header) {
-            return Err((*line, "a header is emitted twice".into()));
-        }
-        all.push(header);
-    }
-    Ok(all)
-}
-
 /// The checksum that is verified.
 type Verified = Option<(Scope, Expr, Vec<Expr>, Vec<String>)>;
 
@@ -244,8 +213,8 @@ pub(super) fn read(
         let mut found: Option<Program> = None;
         for &port in &segment.ingress {
             let machine = reading.machine(&entries, port, segment.program.terms.clone());
-            let program =
-                graph::program(machine, &reading.emitted, segment, base, device).map_err(unread)?;
+            let program = graph::program(machine, &reading.deparser.emitted, segment, base, device)
+                .map_err(unread)?;
             match &found {
                 None => found = Some(program),
                 Some(other) if other.steps == program.steps && other.terms == program.terms => {}
@@ -273,7 +242,7 @@ struct Reading<'a> {
     metadata: HashMap<String, u16>,
     parsing: Rc<Parsing>,
     verified: Verified,
-    emitted: Vec<usize>,
+    deparser: Deparser,
 }
 
 impl<'a> Reading<'a> {
@@ -312,7 +281,8 @@ impl<'a> Reading<'a> {
             }
             None => None,
         };
-        let emitted = emitted(parts.deparser, &deparser_scope, &headers)?;
+        let deparser = Deparser::new(parts.deparser, &deparser_scope, &headers)?;
+        let emitted = &deparser.emitted;
         // What the parser was not asked for leaves as it came in.
         let place = |header: usize| emitted.iter().position(|of| *of == header);
         for (first, then) in parsing.orders() {
@@ -333,7 +303,7 @@ impl<'a> Reading<'a> {
             metadata,
             parsing: Rc::new(parsing),
             verified,
-            emitted,
+            deparser,
         })
     }
 
@@ -357,6 +327,7 @@ impl<'a> Reading<'a> {
             code: Vec::new(),
             live: Vec::new(),
             entries,
+            updates: &self.deparser.updates,
             port,
             budget: BUDGET,
         }
@@ -366,7 +337,7 @@ impl<'a> Reading<'a> {
     fn check_back(&self, entries: &[Vec<Entry>], device: &Device<'_>) -> Result<(), Failure> {
         for &port in device.egress.values() {
             let machine = self.machine(entries, device.cores, Vec::new());
-            graph::back(machine, &self.emitted, port)?;
+            graph::back(machine, &self.deparser.emitted, port)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use ir::IntervalSet;
 use ir::field::meta;
-use ir::program::Term;
+use ir::program::{Term, TermId};
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::Arch;
@@ -65,6 +65,8 @@ pub(super) struct Progress {
     pub(super) found: Vec<(usize, u32)>,
     /// Whether the packet ended within a header.
     pub(super) failed: bool,
+    /// Words that were taken off checksums, by the unit.
+    taken: Vec<(usize, TermId)>,
 }
 
 impl Progress {
@@ -91,6 +93,10 @@ struct Known {
 
 enum Step {
     Extract(usize),
+    /// Fields of headers are taken off a checksum, by the number of its unit.
+    Subtract(usize, Vec<(usize, String)>),
+    /// What is left is put in metadata.
+    Deposit(usize, String),
     Set(String, super::syntax::Expr),
 }
 
@@ -98,6 +104,23 @@ pub(super) struct Parsing {
     states: Vec<Known>,
     names: HashMap<String, usize>,
     arch: Arch,
+}
+
+/// The fields that a list names.
+pub(super) fn fields(
+    all: &[Header],
+    hdr: &str,
+    of: &[super::syntax::Expr],
+    line: usize,
+) -> Result<Vec<(usize, String)>, Failure> {
+    let one = |of: &super::syntax::Expr| {
+        let super::syntax::Expr::Path(path) = of else { return None };
+        let [root, header, field] = &path[..] else { return None };
+        let at = all.iter().position(|known| known.name == *header && root == hdr)?;
+        all[at].fields.iter().any(|known| known.0 == *field).then(|| (at, field.clone()))
+    };
+    let found: Option<Vec<_>> = of.iter().map(one).collect();
+    found.ok_or_else(|| (line, "fields of headers were expected".into()))
 }
 
 impl Parsing {
@@ -142,6 +165,21 @@ impl Parsing {
                                     .ok_or_else(|| (*line, format!("'{argument}' is no header")))?;
                                 steps.push(Step::Extract(header));
                             }
+                            [unit, call @ ("subtract" | "subtract_all_and_deposit")] => {
+                                let unit = control.checksums.iter().position(|of| of == unit);
+                                let unit =
+                                    unit.ok_or_else(|| (*line, "there is no such unit".into()))?;
+                                let step = match (call, &arguments[..]) {
+                                    ("subtract", [super::syntax::Expr::List(of)]) => {
+                                        Step::Subtract(unit, fields(all, hdr, of, *line)?)
+                                    }
+                                    ("subtract", _) => {
+                                        return Err((*line, "a list was expected".into()));
+                                    }
+                                    _ => Step::Deposit(unit, argument),
+                                };
+                                steps.push(step);
+                            }
                             _ => return Err((*line, "a parser cannot call that".into())),
                         }
                     }
@@ -184,10 +222,22 @@ impl Parsing {
                 .collect();
         }
         for state in &self.states {
+            let is_deposit = |step: &Step| matches!(step, Step::Deposit(..));
+            let behind = state.steps.iter().skip_while(|step| !is_deposit(step));
+            let extracts = behind.skip(1).any(|step| !is_deposit(step));
             let names: Vec<&String> = match &state.transition {
                 Transition::To(name) => vec![name],
                 Transition::Select(_, cases) => cases.iter().map(|case| &case.1).collect(),
             };
+            let is_last = |name: &&String| matches!(name.as_str(), "accept" | "reject");
+            let goes_on = names.iter().any(|name| {
+                let next = self.names.get(*name).map(|at| &self.states[*at].steps);
+                !is_last(name) && next.is_some_and(|steps| !steps.iter().all(is_deposit))
+            });
+            if state.steps.iter().any(is_deposit) && (extracts || goes_on) {
+                let why = "what is extracted behind it would be taken off what is deposited";
+                return Err((state.line, why.into()));
+            }
             let targets = names.into_iter().map(|name| self.target(state.line, name));
             leads.push(targets.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect());
         }
@@ -263,7 +313,7 @@ impl Parsing {
             let Some(at) = state.parse.at else { return Ok(()) };
             let known = &self.states[at];
             match known.steps.get(state.parse.passed) {
-                Some(Step::Extract(_)) => return Ok(()),
+                Some(Step::Extract(_) | Step::Subtract(..) | Step::Deposit(..)) => return Ok(()),
                 Some(Step::Set(path, value)) => {
                     machine.set_early(state, path, value).map_err(|why| (known.line, why))?;
                     state.parse.passed += 1;
@@ -283,8 +333,25 @@ impl Parsing {
         let Some(at) = state.parse.at else { return Ok(()) };
         let known = &self.states[at];
         if let Some(step) = known.steps.get(state.parse.passed) {
-            let Step::Extract(header) = *step else {
-                return Err(Stop::Fail("metadata are set after a header was extracted".into()));
+            let header = match step {
+                Step::Extract(header) => *header,
+                Step::Subtract(unit, of) => {
+                    self.subtract(machine, state, *unit, of)?;
+                    state.parse.passed += 1;
+                    return Ok(());
+                }
+                Step::Deposit(unit, path) => {
+                    let of = state.parse.taken.iter().filter(|of| of.0 == *unit);
+                    let words: Vec<TermId> = of.map(|of| of.1).collect();
+                    state.parse.taken.retain(|of| of.0 != *unit);
+                    let rest = machine.terms.checksum(&words);
+                    machine.deposit(state, path, rest).map_err(Stop::Fail)?;
+                    state.parse.passed += 1;
+                    return Ok(());
+                }
+                Step::Set(..) => {
+                    return Err(Stop::Fail("metadata are set after a header was extracted".into()));
+                }
             };
             if state.parse.found.iter().any(|found| found.0 == header)
                 || state.parse.found.len() > 64
@@ -361,6 +428,29 @@ impl Parsing {
                 Err(Stop::Ask(Box::new(Ask { atom, yes: yes.parse, no })))
             }
         }
+    }
+
+    /// Takes fields of headers off a checksum.
+    fn subtract(
+        &self,
+        machine: &mut Machine<'_>,
+        state: &mut State,
+        unit: usize,
+        of: &[(usize, String)],
+    ) -> Result<(), Stop> {
+        let mut numbers = Vec::new();
+        for (header, field) in of {
+            let place = machine.place(state, *header, field);
+            let place = place.and_then(|(bit, width)| Some((u16::try_from(bit).ok()?, width)));
+            let Some((bit, width)) = place else {
+                return Err(Stop::Fail("what was not extracted is taken off a checksum".into()));
+            };
+            numbers.push((width, machine.terms.data(bit, width)));
+        }
+        let words = machine.terms.words(&numbers);
+        let words = words.ok_or_else(|| Stop::Fail("a checksum is taken off no words".into()))?;
+        state.parse.taken.extend(words.into_iter().map(|word| (unit, word)));
+        Ok(())
     }
 
     /// Places of fields that the parser may still look at: first bits and widths.

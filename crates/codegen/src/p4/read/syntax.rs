@@ -118,6 +118,8 @@ pub(super) struct Control {
     pub(super) variables: Vec<(String, u16)>,
     /// Counters, and how many each has.
     pub(super) counters: Vec<(String, usize)>,
+    /// Units that sum up checksums.
+    pub(super) checksums: Vec<String>,
     pub(super) actions: Vec<Action>,
     pub(super) tables: Vec<Table>,
     pub(super) apply: Vec<Statement>,
@@ -355,6 +357,7 @@ impl Parser {
         names.extend(control.states.iter().map(|of| &of.name));
         names.extend(control.variables.iter().map(|of| &of.0));
         names.extend(control.counters.iter().map(|of| &of.0));
+        names.extend(&control.checksums);
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -418,6 +421,12 @@ impl Parser {
             control.counters.push((self.name()?, usize::try_from(count).unwrap_or(usize::MAX)));
             return self.expect(";");
         }
+        if self.take_word("Checksum") {
+            self.expect("(")?;
+            self.expect(")")?;
+            control.checksums.push(self.name()?);
+            return self.expect(";");
+        }
         if self.take_word("Counter") {
             self.expect("<")?;
             self.of_type()?;
@@ -438,7 +447,7 @@ impl Parser {
             control.counters.push((self.name()?, usize::try_from(count).unwrap_or(usize::MAX)));
             return self.expect(";");
         }
-        self.fail("a state, an action, a table, a variable, a counter or 'apply'")
+        self.fail("a state, an action, a table, a variable, a counter, a checksum or 'apply'")
     }
 
     fn transition(&mut self) -> Read<Transition> {
