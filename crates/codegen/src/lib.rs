@@ -39,7 +39,46 @@ pub fn targets() -> &'static [&'static dyn Target] {
     &ALL
 }
 
-/// The target of that name.
+/// The names of targets, each once.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = targets().iter().map(|target| target.name()).collect();
+    names.dedup();
+    names
+}
+
+/// The architectures that targets are for.
+pub fn architectures() -> Vec<&'static str> {
+    targets().iter().filter_map(|target| target.arch()).collect()
+}
+
+/// The target of that name or label; the one for the usual architecture, if there are several.
 pub fn target(name: &str) -> Option<&'static dyn Target> {
-    targets().iter().copied().find(|target| target.name() == name)
+    let is = |target: &&dyn Target| target.label() == name || target.name() == name;
+    targets().iter().copied().find(is)
+}
+
+/// The target of that name for an architecture. If none is named, a device says which: it is the usual hardware of one of them.
+///
+/// # Errors
+/// There is none.
+pub fn target_for(
+    name: &str,
+    arch: Option<&str>,
+    device: Option<&str>,
+) -> Result<&'static dyn Target, String> {
+    let known = target(name).ok_or_else(|| format!("there is no target '{name}'"))?;
+    let all = || targets().iter().copied().filter(|target| target.name() == name);
+    match arch {
+        Some(arch) => all().find(|target| target.arch() == Some(arch)).ok_or_else(|| {
+            let there: Vec<&str> = all().filter_map(|target| target.arch()).collect();
+            match there.is_empty() {
+                true => format!("{name} has no architectures, and cannot be for '{arch}'"),
+                false => format!("{name} is for {}, not for '{arch}'", there.join(" or ")),
+            }
+        }),
+        None => {
+            let is_for = |target: &&dyn Target| device.is_some() && target.hardware() == device;
+            Ok(all().find(is_for).unwrap_or(known))
+        }
+    }
 }

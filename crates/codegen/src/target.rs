@@ -188,6 +188,16 @@ pub trait Target: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
+    /// The architecture that it is for, where targets of one name differ in that.
+    fn arch(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What it is called in reports: its name, with the architecture if that is not the usual one.
+    fn label(&self) -> &'static str {
+        self.name()
+    }
+
     /// Whether it can cut a packet's end. Where it cannot, padding behind short frames stays.
     fn cuts(&self) -> bool;
 

@@ -47,6 +47,8 @@ use crate::yaml;
 pub struct Vocabulary<'a> {
     /// Names of targets.
     pub targets: &'a [&'a str],
+    /// Names of architectures that some targets are for.
+    pub archs: &'a [&'a str],
     /// Names of devices whose room is known.
     pub devices: &'a [&'a str],
     /// Names of what a port may be trusted in.
@@ -93,6 +95,8 @@ pub struct PortName {
 pub struct Switch {
     /// The target that it takes.
     pub target: String,
+    /// The architecture that this is for, if it is not what the device implies.
+    pub arch: Option<String>,
     /// Where it listens for who installs entries.
     pub control: Option<Address>,
     /// What device it is, if its room is to be kept to.
@@ -268,6 +272,7 @@ mod written {
     #[serde(deny_unknown_fields)]
     pub(super) struct Switch {
         pub(super) target: Spanned<String>,
+        pub(super) arch: Option<Spanned<String>>,
         pub(super) control: Option<Spanned<String>>,
         pub(super) device: Option<Spanned<String>>,
         pub(super) ports: BTreeMap<String, SwitchPort>,
@@ -379,6 +384,8 @@ impl Reading<'_> {
         };
         for (name, switch) in written.switches {
             let target = self.word("target", &switch.target, targets);
+            let archs = self.vocabulary.archs;
+            let arch = switch.arch.map(|arch| self.word("architecture", &arch, archs));
             let control = switch.control.and_then(|written| match written.value.parse() {
                 Ok(address) => Some(address),
                 Err(why) => {
@@ -410,7 +417,7 @@ impl Reading<'_> {
                 let trust = self.trust(&of.trust);
                 ports.insert(port, SwitchPort { number, trust });
             }
-            topology.switches.insert(name, Switch { target, control, device, ports });
+            topology.switches.insert(name, Switch { target, arch, control, device, ports });
         }
         for (name, server) in written.servers {
             let mut ports = BTreeMap::new();
@@ -582,6 +589,7 @@ wires:
         let file = sources.add("rack.yaml", text);
         let vocabulary = Vocabulary {
             targets: &["ovs", "ebpf"],
+            archs: &["tna"],
             devices: &["noviflow-1132"],
             trust: &["lengths", "ip-checksum"],
         };
@@ -609,6 +617,7 @@ wires:
             ("unix:/run/br0.mgmt", "br0", "rack.yaml:4: 'br0' is no address"),
             ("unix:/run/br0.mgmt", "tcp:host:0", "rack.yaml:4: 'tcp:host:0' is no address"),
             ("target: ovs", "target: ofs", "rack.yaml:3: there is no target 'ofs'"),
+            ("ovs\n", "ovs\n    arch: tnb\n", "rack.yaml:4: there is no architecture 'tnb'"),
             ("ovs\n", "ovs\n    device: noviflow\n", "rack.yaml:4: there is no device 'noviflow'"),
             ("[lengths]", "[length]", "rack.yaml:6: there is no trust 'length'"),
             ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:14: there is no port 's1.eth1'"),

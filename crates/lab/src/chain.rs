@@ -43,7 +43,7 @@ impl Mode {
     pub fn behind_devices() -> Vec<Self> {
         let path = Path::SynthesisedInterpreted;
         let fronts = codegen::targets().iter().flat_map(|target| {
-            [false, true].map(|trusting| Front { target: target.name(), trusting })
+            [false, true].map(|trusting| Front { target: target.label(), trusting })
         });
         fronts.map(|front| Self { device: Some(front), ..Self::of(path) }).collect()
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::stages::{Hardware, fit};
-use codegen::{File, Target, target};
+use codegen::{File, Target, target_for};
 use compiler::Chain;
 use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
@@ -78,6 +78,9 @@ pub(crate) struct Device {
     /// What the device takes; several are compiled one after the other
     #[arg(long, value_name = "TARGET", value_delimiter = ',', value_parser = targets())]
     target: Vec<String>,
+    /// The architecture of a P4 switch; without, that of the device, or v1model
+    #[arg(long, value_name = "ARCH", value_parser = architectures(), requires = "target")]
+    arch: Option<String>,
     /// What frames are known to be where they come in, so that the device need not test it
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = trusts())]
     trust: Vec<String>,
@@ -93,7 +96,11 @@ pub(crate) struct Device {
 
 /// The names of targets.
 pub(crate) fn targets() -> PossibleValuesParser {
-    PossibleValuesParser::new(codegen::targets().iter().map(|target| target.name()))
+    PossibleValuesParser::new(codegen::names())
+}
+
+fn architectures() -> PossibleValuesParser {
+    PossibleValuesParser::new(codegen::architectures())
 }
 
 fn trusts() -> PossibleValuesParser {
@@ -138,10 +145,9 @@ impl Rack {
         let of = Site::of(&topology, &loaded.wires());
         let (switch, site) = of.map_err(|why| format!("{path}: {why}"))?;
         let switch = switch.to_string();
-        let target = target(&topology.switches[&switch].target);
-        let target = target.ok_or_else(|| {
-            format!("{path}: the switch takes nothing that a chain is compiled for")
-        })?;
+        let of = &topology.switches[&switch];
+        let target = target_for(&of.target, of.arch.as_deref(), of.device.as_deref())
+            .map_err(|why| format!("{path}: '{switch}': {why}"))?;
         Ok((loaded, Self { sited: Sited { target, site }, topology, switch }))
     }
 }
@@ -154,8 +160,9 @@ impl Device {
         variables: &[String],
         file: &str,
     ) -> Result<(Loaded, Vec<Sited>), Failure> {
-        let mut targets: Vec<&'static dyn Target> =
-            self.target.iter().filter_map(|name| target(name)).collect();
+        let of_name =
+            |name: &String| target_for(name, self.arch.as_deref(), self.device.as_deref());
+        let mut targets = self.target.iter().map(of_name).collect::<Result<Vec<_>, _>>()?;
         let (loaded, mut site) = match &self.topology {
             None => {
                 let loaded = load(limits, variables, file)?;
@@ -188,10 +195,11 @@ pub(crate) fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure>
     let mut sources = Sources::new();
     let file = limits.disk().configuration(&mut sources, path)?;
     let text = Arc::clone(sources.text(file));
-    let targets: Vec<&str> = codegen::targets().iter().map(|target| target.name()).collect();
+    let (targets, archs) = (codegen::names(), codegen::architectures());
     let trust = Trust::ALL.map(|(name, _)| name);
     let devices: Vec<&str> = Hardware::names().collect();
-    let vocabulary = Vocabulary { targets: &targets, devices: &devices, trust: &trust };
+    let vocabulary =
+        Vocabulary { targets: &targets, archs: &archs, devices: &devices, trust: &trust };
     Topology::parse(file, &text, vocabulary).map_err(|found| Failure::of(found, sources))
 }
 
@@ -217,7 +225,7 @@ impl Sited {
         let Loaded { sources, chain, models, .. } = loaded;
         let origin = origin(chain, sources);
         partition::compile(&chain.graph, models, &loaded.wires(), *target, site, &origin, files)
-            .map_err(|why| format!("{}: {why}", target.name()).into())
+            .map_err(|why| format!("{}: {why}", target.label()).into())
     }
 }
 
@@ -230,7 +238,7 @@ impl Sited {
     /// Which of a device's tables or stages hold what it is given: for people, for programs, and whether all fits.
     fn staged(&self, compiled: &Compiled, paint: Paint) -> Result<(String, Value, bool), Failure> {
         let Self { target, site } = self;
-        let name = target.name();
+        let name = target.label();
         let Some(tables) = &compiled.tables else {
             return Err(format!("what {name} is given has no tables").into());
         };
@@ -278,7 +286,7 @@ pub(crate) fn behind(
         return Err(format!(
             "what {} is given for frames from {} is not proven to be what the chain does: `catena verify --topology` \
              says more",
-            sited.target.name(),
+            sited.target.label(),
             part.wires.join(", ")
         )
         .into());
@@ -386,7 +394,7 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
             chain: &loaded.chain,
             sources: &loaded.sources,
             models: &loaded.models,
-            target: target.name(),
+            target: target.label(),
             compiled: &compiled,
             shares: &shares,
         };
@@ -411,8 +419,8 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
         if verdicts().any(|verdict| matches!(verdict, Verdict::Different(_))) {
             print_error(&format!(
                 "error: what {} would be given does not do what the chain does; nothing is written. \
-                 `catena verify --target {0}` shows a packet\n",
-                target.name()
+                 `catena verify` with the same arguments shows a packet\n",
+                target.label()
             ));
             status = ExitCode::FAILURE;
         } else if !args.unproven
@@ -421,7 +429,7 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
             print_error(&format!(
                 "error: what {} would be given is not proven to do what the chain does; it is written only with \
                  --unproven\n",
-                target.name()
+                target.label()
             ));
             status = ExitCode::FAILURE;
         } else if let Some(folder) = &args.output {

@@ -35,7 +35,7 @@ pub fn are_found(target: &str, trust: &[Trust], mistakes: &[Mistake], beside: &s
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = codegen::target(target).unwrap();
     let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for name in ["p4/router", "p4/filter", "p4/vlans"] {
+    for name in ["p4/router", "p4/filter", "p4/vlans", "p4/nat"] {
         let (of, models) = chain(&root.join("filetests").join(name).with_extension("click"));
         let graph = &of.graph;
         let wires = wires(graph, &models);

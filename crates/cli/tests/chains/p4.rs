@@ -1,5 +1,7 @@
 //! What a P4 switch is given, with mistakes in it that reading or the proof must find.
 
+use compiler::partition::Trust;
+
 use crate::mistakes::{Mistake, are_found, change, replace};
 
 const PROGRAM: &str = "catena.p4";
@@ -104,6 +106,53 @@ const MISTAKES: &[Mistake] = &[
         )
     }),
 ];
+
+/// Those of checksums, where the parser takes words off and the deparser adds those that leave.
+const OF_SUMS: &[Mistake] = &[
+    ("a checksum is not taken off", PROGRAM, |line| {
+        replace(line, ".subtract({ hdr.ipv4.checksum, ", ".subtract({ ")
+    }),
+    ("a word is not taken off", PROGRAM, |line| {
+        let line = line.contains(".subtract({").then_some(line)?;
+        replace(line, ", hdr.ipv4.src }", " }").or_else(|| replace(line, "hdr.ipv4.src", ""))
+    }),
+    ("a word is not added", PROGRAM, |line| {
+        replace(line, ".update({ hdr.ipv4.src, ", ".update({ ")
+    }),
+    ("what is left is not added", PROGRAM, |line| replace(line, "meta.ipv4_rest, ", "")),
+    ("what is left is that of another", PROGRAM, |line| {
+        replace(line, "meta.tcp_rest, meta", "meta.ipv4_rest, meta")
+    }),
+    ("something else is added", ENTRIES, |line| change(line, "_add\",\"value\":\"", |add| add ^ 1)),
+    ("0 is added in the place of 0xffff", ENTRIES, |line| {
+        change(line, "_add\",\"value\":\"", |_| 0)
+    }),
+    ("an update is left out", PROGRAM, |line| line.contains("_set = 1w1;").then(String::new)),
+    ("an update is made where it was not wanted", PROGRAM, |line| {
+        replace(line, "_set == 1w1) {", "_set == 1w0) {")
+    }),
+    ("0xffff stands for 0", PROGRAM, |line| replace(line, "_add }, false)", "_add }, true)")),
+    ("UDP's checksum is none", PROGRAM, |line| replace(line, "_add }, true)", "_add }, false)")),
+    ("headers behind it are taken off, too", PROGRAM, |line| {
+        let early = "ipv4_rest.subtract_all_and_deposit(meta.ipv4_rest);";
+        line.contains("ipv4_rest.subtract({").then(|| format!("{line} {early}"))
+    }),
+    ("a checksum is updated when it has left", PROGRAM, |line| {
+        line.contains("if (meta.ipv4_set").then(|| format!("packet.emit(hdr.ethernet); {line}"))
+    }),
+    ("time to live is counted down once more", PROGRAM, |line| {
+        replace(
+            line,
+            "hdr.ipv4.ttl = (hdr.ipv4.ttl - 8w",
+            "hdr.ipv4.ttl = (hdr.ipv4.ttl - 8w1 - 8w",
+        )
+    }),
+];
+
+#[test]
+fn mistakes_in_checksums_of_tna_are_found() {
+    are_found("p4 tna", &Trust::ALL.map(|of| of.1), OF_SUMS, "commands.txt");
+}
 
 #[test]
 fn mistakes_in_p4_are_found() {

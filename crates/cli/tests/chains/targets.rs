@@ -47,9 +47,9 @@ pub fn compiled(
     let mut all = Vec::new();
     let none: &[Trust] = &[];
     let only = std::env::var("TARGET").unwrap_or_default();
-    for target in codegen::targets().iter().filter(|of| of.name().contains(&only)) {
+    for target in codegen::targets().iter().filter(|of| of.label().contains(&only)) {
         for (suffix, trust) in [("", none), (" trusting", &Trust::ALL.map(|of| of.1)[..])] {
-            let name = format!("{}{suffix}", target.name());
+            let name = format!("{}{suffix}", target.label());
             let site = Site::numbered(wires, trust);
             match compile(graph, models, wires, *target, &site, &origin, None) {
                 Ok(compiled) => {

@@ -211,12 +211,20 @@ fn the_p4_of_examples_is_what_it_was() {
     for name in names {
         let out = format!("out-{name}");
         let file = format!("{name}.click");
-        let run = folder.run(["compile", &file, "--target", "p4,p4-tna", "--output", &out]);
-        run.well();
+        for arch in ["v1model", "tna"] {
+            let to = format!("{out}/{arch}");
+            let all = ["--target", "p4", "--arch", arch, "--output", &to];
+            folder.run(["compile", &file[..]].iter().chain(&all)).well();
+        }
+        // Where frames are trusted, a Tofino does the writes, too.
+        let to = format!("{out}/trusting");
+        let all = ["--target", "p4", "--arch", "tna", "--trust", ALL, "--output", &to];
+        folder.run(["compile", &file[..]].iter().chain(&all)).well();
         for (written, kept) in [
-            ("p4/catena.p4", "v1model.p4"),
-            ("p4/commands.txt", "v1model.txt"),
-            ("p4-tna/catena.p4", "tna.p4"),
+            ("v1model/catena.p4", "v1model.p4"),
+            ("v1model/commands.txt", "v1model.txt"),
+            ("tna/catena.p4", "tna.p4"),
+            ("trusting/catena.p4", "tna-trusting.p4"),
         ] {
             let mut text = folder.read(&format!("{out}/{written}"));
             // Of long lists of entries the first suffice.
@@ -312,10 +320,20 @@ fn tables_of_p4_programs_lie_in_stages() {
     let folder = Folder::new();
     folder.file("r.click", ROUTER);
     let compile = |more: &[&str]| folder.run(["compile", "r.click"].iter().chain(more));
-    let tna = compile(&["--target", "p4-tna", "--stages"]);
-    assert!(tna.well().contains("p4-tna → tofino-1  "), "{}", tna.out);
+    let tna = compile(&["--target", "p4", "--arch", "tna", "--stages"]);
+    assert!(tna.well().contains("p4 tna → tofino-1  "), "{}", tna.out);
+    // The device says so, too.
+    let device = compile(&["--target", "p4", "--device", "tofino-1", "--stages"]);
+    assert_eq!(device.well(), tna.out);
+    let other = compile(&["--target", "p4,ovs", "--arch", "tna"]);
+    assert_eq!(other.code, Some(1), "{}", other.out);
+    assert!(
+        other.err.contains("ovs has no architectures, and cannot be for 'tna'"),
+        "{}",
+        other.err
+    );
     assert!(tna.out.contains("ipv4.dst lpm") && tna.out.contains("(r.click:2)"), "{}", tna.out);
-    let json = compile(&["--target", "p4-tna", "--stages", "--json"]);
+    let json = compile(&["--target", "p4", "--arch", "tna", "--stages", "--json"]);
     let json: Value = serde_json::from_str(json.well()).expect("JSON");
     // The last is that which counts: it needs what the tables before decided.
     let tables = json["tables"].as_array().unwrap();
@@ -335,7 +353,7 @@ fn tables_of_p4_programs_lie_in_stages() {
     let left = compile(&all);
     assert!(left.well().contains("stages, 2 fit"), "{}", left.out);
     assert!(left.out.contains("proven to do what the chain does"), "{}", left.out);
-    let rack = RACK.replace("target: ovs", "target: p4-tna\n    device: tofino-1");
+    let rack = RACK.replace("target: ovs", "target: p4\n    arch: tna\n    device: tofino-1");
     folder.file("rack.yaml", rack);
     compile(&["--topology", "rack.yaml", "--stages"]).well();
 }
@@ -373,7 +391,7 @@ fn nats(count: usize, entries: usize) -> String {
 fn eleven_nats_in_branches_are_one_table_and_the_router_behind_them_is_one() {
     let folder = Folder::new();
     folder.file("nats.click", nats(11, 12));
-    let all = ["--target", "p4-tna", "--trust", ALL, "--stages", "--json"];
+    let all = ["--target", "p4", "--arch", "tna", "--trust", ALL, "--stages", "--json"];
     let staged = folder.run(["compile", "nats.click"].iter().chain(&all));
     let json: Value = serde_json::from_str(staged.well()).expect("JSON");
     let tables = json["tables"].as_array().unwrap();

@@ -64,9 +64,20 @@ pub(crate) static TNA: P4 = P4(Arch::Tna);
 
 impl Target for P4 {
     fn name(&self) -> &'static str {
+        "p4"
+    }
+
+    fn arch(&self) -> Option<&'static str> {
+        Some(match self.0 {
+            Arch::V1model => "v1model",
+            Arch::Tna => "tna",
+        })
+    }
+
+    fn label(&self) -> &'static str {
         match self.0 {
             Arch::V1model => "p4",
-            Arch::Tna => "p4-tna",
+            Arch::Tna => "p4 tna",
         }
     }
 

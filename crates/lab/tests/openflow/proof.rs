@@ -45,7 +45,7 @@ fn segments_are_proven() {
         for chain in CHAINS {
             let made = Made::of_chain(target, chain);
             let (text, _) = made.prove(target);
-            println!("{}\n{text}\nspared: {:?}", target.name(), made.spared);
+            println!("{}\n{text}\nspared: {:?}", target.label(), made.spared);
         }
     }
 }

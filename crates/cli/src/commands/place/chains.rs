@@ -59,8 +59,9 @@ impl<'a> Chains<'a> {
     ) -> Result<Self, Failure> {
         let mut devices = Vec::new();
         for (name, switch) in &topology.switches {
-            let Some(target) = codegen::target(&switch.target) else { continue };
-            let named = switch.device.as_deref().or(target.hardware());
+            let (arch, device) = (switch.arch.as_deref(), switch.device.as_deref());
+            let target = codegen::target_for(&switch.target, arch, device)?;
+            let named = device.or(target.hardware());
             let hardware = named.map(Hardware::known).transpose()?;
             devices.push(Device { name: name.clone(), kind: Kind::Switch, target, hardware });
         }

@@ -53,8 +53,8 @@ pub(super) fn run(
             // A difference outweighs what could not be shown.
             status = if status == 1 || one == 1 { 1 } else { status.max(one) };
             match args.json {
-                true => documents.push(json(target.name(), part)),
-                false => print(&text(target.name(), part)),
+                true => documents.push(json(target.label(), part)),
+                false => print(&text(target.label(), part)),
             }
         }
     }

@@ -50,14 +50,14 @@ pub(super) fn tables(arch: Arch, of: &Pipeline, device: &Device<'_>) -> Tables {
         sketch.segment = at;
         sketch.arm(ports, at as u32 + 1, |sketch| sketch.block(statements));
     }
+    for header in of.sums.keys() {
+        sketch.update(*header);
+    }
     (sketch.segment, sketch.step, sketch.origin) =
         (0, StepId(0), "where packets are counted".into());
     let reads = vec![sketch.field(&format!("meta.{CLASS}"))];
     let count = stages::Action { name: "count".into(), reads, ..stages::Action::default() };
     sketch.always("count", count, true);
-    for header in of.sums.keys() {
-        sketch.update(*header);
-    }
     Tables { pipeline: sketch.all, steps: sketch.steps }
 }
 
