@@ -7,6 +7,7 @@
 //! table's number in its key; what a packet does with what was found is decided by the next table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use ir::program::{Atom, LookupId, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, Span};
@@ -17,7 +18,7 @@ use super::steps::routes;
 use crate::headers::Instance;
 
 /// Rows of a tree.
-const MOST_ROWS: usize = 64;
+const MOST_ROWS: usize = 512;
 /// Steps of a path through a tree.
 const MOST_DEPTH: usize = 40;
 /// Bits of the keys of a table of trees.
@@ -34,6 +35,8 @@ pub(super) struct Row {
     pub(super) tests: BTreeMap<TermId, (StepId, IntervalSet)>,
     pub(super) needs: BTreeSet<Instance>,
     pub(super) to: StepId,
+    /// What short lookups on the path found.
+    pub(super) found: Rows,
     pub(super) from: (NodeId, Option<Span>),
 }
 
@@ -135,7 +138,7 @@ impl Planner<'_, '_> {
             let mut next: BTreeSet<StepId> = BTreeSet::new();
             match program.step(at) {
                 Step::Exit(_) => {}
-                Step::Lookup { lookup, hit, miss } => {
+                Step::Lookup { lookup, hit, miss } if !part.is_short(at) => {
                     if let Some((asked, found)) = self.lookup(*lookup, *hit, *miss) {
                         if found.to.len() <= MOST_ROWS {
                             let trees: Vec<Vec<Row>> =
@@ -178,7 +181,7 @@ impl Planner<'_, '_> {
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.length));
         let mut numbers = Vec::with_capacity(entries.len());
         for entry in entries {
-            let rows = Rows::from([(lookup, std::sync::Arc::clone(&entry.row))]);
+            let rows = Rows::from([(lookup, Arc::clone(&entry.row))]);
             let leads = part.behind(hit, &rows);
             let known = to[1..].iter().position(|known| *known == leads);
             numbers.push(known.map_or(to.len(), |at| at + 1) as u16);
@@ -201,6 +204,7 @@ impl Planner<'_, '_> {
             tests: BTreeMap::new(),
             needs: BTreeSet::new(),
             to: at,
+            found: Rows::new(),
             from: (program.entry.node, None),
         };
         if matches!(program.step(at), Step::Exit(_)) || !self.part.is_short(at) {
@@ -228,6 +232,7 @@ impl Planner<'_, '_> {
     ) -> Option<()> {
         let part = self.part;
         let program = &part.segment.program;
+        let at = part.behind(at, &row.found);
         let is_cut = match cut {
             Cut::Nothing => false,
             Cut::Shared => part.leading[at.0 as usize] > 1,
@@ -244,6 +249,7 @@ impl Planner<'_, '_> {
         let needs = part.needed(at);
         // Tests of one after the other, then what is left.
         let mut all: Vec<(Tests, StepId, Option<Span>)> = Vec::new();
+        let mut found: Vec<(LookupId, Arc<[u128]>)> = Vec::new();
         let (otherwise, element) = match step {
             Step::Test { atom: Atom::Test(term, set), yes, no, element } => {
                 let width = program.width(*term).max(1);
@@ -269,12 +275,24 @@ impl Planner<'_, '_> {
                 }
                 (*otherwise, *element)
             }
-            _ => return None,
+            Step::Lookup { lookup, hit, miss } => {
+                let (key, table) = routes(program, *lookup).ok()?;
+                let mut entries: Vec<_> = table.entries().collect();
+                entries.sort_by_key(|entry| std::cmp::Reverse(entry.length));
+                for entry in entries {
+                    let set = IntervalSet::prefix(table.width(), entry.prefix, entry.length);
+                    all.push((vec![(key, set)], *hit, None));
+                    found.push((*lookup, Arc::clone(&entry.row)));
+                }
+                (*miss, program.lookups[usize::from(lookup.0)].element)
+            }
+            Step::Exit(_) | Step::Test { .. } => return None,
         };
         let mut left = known.clone();
         let is_single = all.iter().all(|(tests, ..)| tests.len() == 1);
-        for (tests, to, span) in all {
+        for (number, (tests, to, span)) in all.into_iter().enumerate() {
             let mut row = Row { from: (element, span), ..row.clone() };
+            row.found.extend(found.get(number).cloned());
             let mut known = left.clone();
             let (mut is_empty, mut is_sure) = (false, true);
             for (term, set) in &tests {

@@ -11,6 +11,7 @@ use super::checksum::Sums;
 use super::exit;
 use super::nodes::{Plan, Tree};
 use super::number::{Numbers, Rows};
+use super::steps::routes;
 use crate::Segment;
 use crate::headers::{Instance, Placed, placed};
 use crate::rule::prefixes;
@@ -20,6 +21,8 @@ const MOST_DEPTH: usize = 12;
 /// Masks of a step that may be rows of a table of trees, and those of one test.
 const MOST_MASKS: usize = 192;
 const MOST_OF_TEST: usize = 8;
+/// Entries of a lookup that is a step of a tree.
+const MOST_FOUND: usize = 8;
 
 /// How many masks a set becomes.
 pub(super) fn masks(set: &IntervalSet, width: u16) -> usize {
@@ -162,6 +165,12 @@ impl<'a> Part<'a> {
                 let tests = tests.map(|(key, set)| (keys[usize::from(*key)], set));
                 (keys.clone(), tests.collect())
             }
+            Step::Lookup { lookup, .. } => {
+                let (key, table) = routes(program, *lookup).ok()?;
+                let is_few = table.len() <= MOST_FOUND && program.width(key) == table.width();
+                let of = self.numbers(at, &Rows::new()).whole(key).ok()?;
+                return (is_few && of.is_plain()).then(|| table.len());
+            }
             _ => return None,
         };
         let rows = Rows::new();
@@ -192,7 +201,11 @@ impl<'a> Part<'a> {
     pub(super) fn needed(&self, at: StepId) -> BTreeSet<Instance> {
         let rows = Rows::new();
         let mut numbers = self.numbers(at, &rows);
-        let terms = self.segment.program.step(at).terms();
+        let program = &self.segment.program;
+        let mut terms = program.step(at).terms();
+        if let Step::Lookup { lookup, .. } = program.step(at) {
+            terms.extend(&program.lookups[usize::from(lookup.0)].key);
+        }
         terms.iter().filter_map(|term| numbers.whole(*term).ok()).flat_map(|of| of.needs).collect()
     }
 

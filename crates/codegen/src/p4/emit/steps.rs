@@ -316,7 +316,7 @@ impl<'a> Builder<'a> {
                 keys.len() - 1
             }
         };
-        let mut lines: Vec<(BTreeMap<usize, IntervalSet>, StepId, String)> = Vec::new();
+        let mut lines = Vec::new();
         // Where headers are there comes first: fields are read of those that are.
         let mut needs: BTreeSet<Instance> = BTreeSet::new();
         trees.iter().flat_map(|tree| &tree.rows).for_each(|row| needs.extend(&row.needs));
@@ -357,12 +357,12 @@ impl<'a> Builder<'a> {
                 };
                 sets.insert(at, set);
             }
-            lines.push((sets, row.to, self.comment(row.from.0, row.from.1)));
+            lines.push((sets, row, self.comment(row.from.0, row.from.1)));
         }
         let count = keys.len();
         let mut made = Vec::new();
-        for (mut sets, to, origin) in lines {
-            let call = self.call(part, to, None)?;
+        for (mut sets, row, origin) in lines {
+            let call = self.call(part, row.to, &row.found)?;
             let sets = (0..count).map(|at| sets.remove(&at)).collect();
             made.push(Line { sets, call, origin });
         }
@@ -419,7 +419,9 @@ impl<'a> Builder<'a> {
             for (entry, next) in all.into_iter().zip(&found.of) {
                 let to = found.to[usize::from(*next)];
                 let call = match program.step(to) {
-                    Step::Exit(_) if alone => self.call(part, to, Some((*lookup, &entry.row)))?,
+                    Step::Exit(_) if alone => {
+                        self.call(part, to, &Rows::from([(*lookup, Arc::clone(&entry.row))]))?
+                    }
                     _ => self.found(table, then, *next, &widths, &entry.row),
                 };
                 let mut matches = vec![Match::Prefix(entry.prefix, entry.length)];
@@ -430,7 +432,7 @@ impl<'a> Builder<'a> {
             }
             if missed.is_none() {
                 missed = Some(match program.step(found.to[0]) {
-                    Step::Exit(_) if alone => self.call(part, found.to[0], None)?,
+                    Step::Exit(_) if alone => self.call(part, found.to[0], &Rows::new())?,
                     _ => self.found(table, then, 0, &widths, &[]),
                 });
             }
@@ -477,7 +479,7 @@ impl<'a> Builder<'a> {
         let mut arguments = vec![u128::from(next)];
         for (index, &width) in (0_u8..).zip(widths) {
             let value = row.get(usize::from(index)).copied().unwrap_or(0);
-            self.keep(&mut action, &mut arguments, &found(table, index), (index, width, value));
+            self.keep(&mut action, &mut arguments, &found(table, index), (width, value));
         }
         Call { action: self.pipeline.action("found", action), arguments }
     }
@@ -488,14 +490,15 @@ impl<'a> Builder<'a> {
         action: &mut Action,
         arguments: &mut Vec<u128>,
         field: &str,
-        (index, width, value): (u8, u16, u128),
+        (width, value): (u16, u128),
     ) {
         let of = field.trim_start_matches("meta.").to_string();
         match self.pipeline.metadata.iter_mut().find(|known| known.0 == of) {
             Some(known) => known.1 = known.1.max(width),
             None => self.pipeline.metadata.push((of, width)),
         }
-        let parameter = format!("value{index}");
+        let is_value = |of: &&(String, u16)| of.0.starts_with("value");
+        let parameter = format!("value{}", action.parameters.iter().filter(is_value).count());
         action.body.push(format!("{field} = {parameter};"));
         action.parameters.push((parameter, width));
         action.writes.insert(field.into());
@@ -515,27 +518,18 @@ impl<'a> Builder<'a> {
     ) -> Result<Vec<Statement>, Failure> {
         match part.is_within(to, depth) {
             true => self.step(part, to, depth),
-            false => Ok(vec![Statement::Call(self.call(part, to, None)?)]),
+            false => Ok(vec![Statement::Call(self.call(part, to, &Rows::new())?)]),
         }
     }
 
     /// A call of the action that leads to a step, or does what an exit does.
-    fn call(
-        &mut self,
-        part: &Part<'a>,
-        to: StepId,
-        row: Option<(LookupId, &Arc<[u128]>)>,
-    ) -> Result<Call, Failure> {
-        let mut rows = Rows::new();
-        if let Some((lookup, row)) = row {
-            rows.insert(lookup, Arc::clone(row));
-        }
-        let to = part.behind(to, &rows);
+    fn call(&mut self, part: &Part<'a>, to: StepId, rows: &Rows) -> Result<Call, Failure> {
+        let to = part.behind(to, rows);
         let number = part.base + to.0;
         let Step::Exit(exit) = part.segment.program.step(to) else {
-            return Ok(self.go(part, to, row));
+            return Ok(self.go(part, to, rows));
         };
-        let mut numbers = part.numbers(to, &rows);
+        let mut numbers = part.numbers(to, rows);
         let port = match exit.end {
             ir::program::End::Push { to: port, .. } => {
                 let port = self.device.egress.get(&port).copied();
@@ -558,7 +552,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Goes on at an arm, with what a lookup found if that is wanted there.
-    fn go(&mut self, part: &Part<'a>, to: StepId, row: Option<(LookupId, &Arc<[u128]>)>) -> Call {
+    fn go(&mut self, part: &Part<'a>, to: StepId, rows: &Rows) -> Call {
         let (table, list) = part.plan.at.get(&to).copied().unwrap_or_default();
         let mut action = Action {
             name: String::new(),
@@ -576,16 +570,15 @@ impl<'a> Builder<'a> {
             action.writes.insert("meta.list".into());
             arguments.push(list.into());
         }
-        if let Some((lookup, row)) =
-            row.filter(|(lookup, _)| part.wanted[to.0 as usize].contains(lookup))
-        {
+        let wanted = &part.wanted[to.0 as usize];
+        for (lookup, row) in rows.iter().filter(|(lookup, _)| wanted.contains(lookup)) {
             let program = &part.segment.program;
             name.push_str("_found");
             for index in 0..program.lookups[usize::from(lookup.0)].values {
-                let width = program.bound_width(lookup, index).max(1);
+                let width = program.bound_width(*lookup, index).max(1);
                 let value = row.get(usize::from(index)).copied().unwrap_or(0);
-                let field = part.found(lookup, index);
-                self.keep(&mut action, &mut arguments, &field, (index, width, value));
+                let field = part.found(*lookup, index);
+                self.keep(&mut action, &mut arguments, &field, (width, value));
             }
         }
         Call { action: self.pipeline.action(&name, action), arguments }
@@ -602,7 +595,7 @@ impl<'a> Builder<'a> {
         let fail = |lack: Lack| (at, lack);
         let none = Rows::new();
         match program.step(at) {
-            Step::Exit(_) => Ok(vec![Statement::Call(self.call(part, at, None)?)]),
+            Step::Exit(_) => Ok(vec![Statement::Call(self.call(part, at, &Rows::new())?)]),
             Step::Test { atom, yes, no, element } => {
                 let mut numbers = part.numbers(at, &none);
                 match (numbers.condition(atom), atom) {
@@ -627,9 +620,9 @@ impl<'a> Builder<'a> {
                             };
                         let of = numbers.whole(*term).map_err(fail)?;
                         let origin = self.comment(*element, None);
-                        let call = self.call(part, to, None)?;
+                        let call = self.call(part, to, &Rows::new())?;
                         let line = Line { sets: vec![Some(few)], call, origin };
-                        let otherwise = self.call(part, otherwise, None)?;
+                        let otherwise = self.call(part, otherwise, &Rows::new())?;
                         let name = ("test", *element, part.base + at.0);
                         self.table(at, name, vec![of], vec![line], otherwise)
                     }
@@ -641,10 +634,10 @@ impl<'a> Builder<'a> {
                 let mut lines = Vec::new();
                 for (set, to) in cases {
                     let origin = self.comment(*element, None);
-                    let call = self.call(part, *to, None)?;
+                    let call = self.call(part, *to, &Rows::new())?;
                     lines.push(Line { sets: vec![Some(set.clone())], call, origin });
                 }
-                let otherwise = self.call(part, *otherwise, None)?;
+                let otherwise = self.call(part, *otherwise, &Rows::new())?;
                 let name = ("switch", *element, part.base + at.0);
                 self.table(at, name, vec![of], lines, otherwise)
             }
@@ -654,7 +647,7 @@ impl<'a> Builder<'a> {
                 let of = of.map_err(fail)?;
                 let mut lines = Vec::new();
                 for rule in rules.iter() {
-                    let call = self.call(part, arms[rule.arm as usize], None)?;
+                    let call = self.call(part, arms[rule.arm as usize], &Rows::new())?;
                     let origin = self.comment(*element, rule.span);
                     for cube in rule.cubes.iter() {
                         let mut sets = vec![None; keys.len()];
@@ -664,7 +657,7 @@ impl<'a> Builder<'a> {
                         lines.push(Line { sets, call: call.clone(), origin: origin.clone() });
                     }
                 }
-                let otherwise = self.call(part, *otherwise, None)?;
+                let otherwise = self.call(part, *otherwise, &Rows::new())?;
                 let name = ("rules", *element, part.base + at.0);
                 self.table(at, name, of, lines, otherwise)
             }
@@ -677,11 +670,12 @@ impl<'a> Builder<'a> {
                 all.sort_by_key(|entry| std::cmp::Reverse(entry.length));
                 let origin = self.comment(element, None);
                 for entry in all {
-                    let call = self.call(part, *hit, Some((*lookup, &entry.row)))?;
+                    let call =
+                        self.call(part, *hit, &Rows::from([(*lookup, Arc::clone(&entry.row))]))?;
                     let matches = vec![Match::Prefix(entry.prefix, entry.length)];
                     entries.push(Entry { matches, call, origin: origin.clone() });
                 }
-                let otherwise = self.call(part, *miss, None)?;
+                let otherwise = self.call(part, *miss, &Rows::new())?;
                 let name = ("lookup", element, part.base + at.0);
                 self.apply(at, name, vec![(of, Kind::Lpm)], entries, otherwise)
             }
