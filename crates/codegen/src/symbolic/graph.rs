@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ir::program::{Atom, ClassifyRule, Exit, Step, StepId, TermId};
+use ir::program::{Atom, ClassifyRule, Exit, LookupId, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId};
 
 use super::terms::Terms;
@@ -15,7 +15,20 @@ pub(crate) type Rules = Vec<(Vec<(usize, IntervalSet)>, usize)>;
 /// What a place is.
 pub(crate) enum Node {
     Test(Atom, usize, usize),
-    Table { keys: Vec<TermId>, rules: Rules, places: Vec<usize>, otherwise: usize },
+    Table {
+        keys: Vec<TermId>,
+        rules: Rules,
+        places: Vec<usize>,
+        otherwise: usize,
+    },
+    /// A lookup of the segment: by what it found, the rules say where packets go.
+    Lookup {
+        lookup: LookupId,
+        keys: Vec<TermId>,
+        rules: Rules,
+        places: Vec<usize>,
+        miss: usize,
+    },
     End(Box<Exit>),
 }
 
@@ -36,7 +49,9 @@ fn order(nodes: &[Option<Node>], root: usize) -> Option<Vec<usize>> {
                 marks[at] = 1;
                 let next = match &nodes[at] {
                     Some(Node::Test(_, yes, no)) => vec![*yes, *no],
-                    Some(Node::Table { places, .. }) => places.clone(),
+                    Some(Node::Table { places, .. } | Node::Lookup { places, .. }) => {
+                        places.clone()
+                    }
                     _ => Vec::new(),
                 };
                 if next.iter().any(|next| marks[*next] == 1) {
@@ -80,6 +95,12 @@ pub(crate) fn steps(
                 let places: Vec<StepId> = places.iter().map(|place| at[*place]).collect();
                 let otherwise = at[otherwise];
                 table(&mut all, terms, keys, rules, &places, otherwise, element)
+            }
+            Some(Node::Lookup { lookup, keys, rules, places, miss }) => {
+                let places: Vec<StepId> = places.iter().map(|place| at[*place]).collect();
+                let last = rules.last().map_or(0, |rule| rule.1);
+                let hit = table(&mut all, terms, keys, rules, &places, places[last], element);
+                push(&mut all, Step::Lookup { lookup, hit, miss: at[miss] })
             }
             Some(Node::End(exit)) => match exits.get(&*exit) {
                 Some(step) => *step,

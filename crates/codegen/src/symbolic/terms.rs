@@ -1,6 +1,6 @@
 //! Numbers that a device's program computes, as terms of a program.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ir::field::meta;
 use ir::model::BinaryOp;
@@ -12,6 +12,8 @@ use ir::{Base, Field, IntervalSet};
 pub(crate) struct Terms {
     all: Vec<Term>,
     known: HashMap<Term, TermId>,
+    /// What lookups found that is never 0.
+    never_zero: HashSet<TermId>,
     numbers: Vec<Numbers>,
 }
 
@@ -23,7 +25,12 @@ pub(crate) fn ones(width: u16) -> u128 {
 impl Terms {
     #[allow(clippy::mutable_key_type, reason = "what a range map caches is no part of what it is")]
     pub(crate) fn new(all: Vec<Term>) -> Self {
-        let mut terms = Self { all: Vec::new(), known: HashMap::new(), numbers: Vec::new() };
+        let mut terms = Self {
+            all: Vec::new(),
+            known: HashMap::new(),
+            never_zero: HashSet::new(),
+            numbers: Vec::new(),
+        };
         for term in all {
             let id = TermId(terms.all.len() as u32);
             terms.known.entry(term.clone()).or_insert(id);
@@ -328,8 +335,33 @@ impl Terms {
                 }
             }
         }
+        // A multiple of 0xffff makes no difference to a sum that is not 0 without it.
+        if sum.constant == 0xffff && self.is_positive(&sum.plus) {
+            sum.constant = 0;
+        }
         sum.plus.sort_unstable();
         sum.minus.sort_unstable();
         self.add(Term::OnesSum(sum))
+    }
+
+    /// Takes for granted that a number, which a lookup found, is never 0.
+    pub(crate) fn is_never_zero(&mut self, of: TermId) {
+        self.never_zero.insert(of);
+    }
+
+    /// Whether words hold all of a number that is never 0.
+    fn is_positive(&self, words: &[TermId]) -> bool {
+        let has = |of: TermId, from: u8| {
+            let is = |word: &&TermId| {
+                matches!(self.term(**word), Term::Slice { of: whole, low, width: 16 }
+                    if *whole == of && *low == from)
+            };
+            words.iter().any(|word| is(&word))
+        };
+        self.never_zero.iter().any(|of| match self.bounds(*of).1 {
+            0..=0xffff => words.contains(of) || has(*of, 0),
+            0x1_0000..=0xffff_ffff => has(*of, 0) && has(*of, 16),
+            _ => false,
+        })
     }
 }

@@ -71,6 +71,13 @@ pub(super) fn program(
                     .collect();
                 Node::Table { keys, rules, otherwise: places[otherwise], places }
             }
+            Next::Lookup { lookup, keys, rules, places, miss } => {
+                let places: Vec<usize> = places
+                    .into_iter()
+                    .map(|place| add(&machine, place, &mut waiting, &mut nodes))
+                    .collect();
+                Node::Lookup { lookup, keys, rules, miss: places[miss], places }
+            }
             Next::End(state) => {
                 let exit = output(&mut machine, &state, emitted).and_then(|output| match output {
                     Some(output) => output.exit(&mut machine.terms, segment, base, device),
@@ -171,6 +178,7 @@ pub(super) fn back(mut machine: Machine<'_>, emitted: &[usize], port: u32) -> Re
                     false => Err(wrong("they leave elsewhere, or as something else".into())),
                 };
             }
+            Next::Lookup { .. } => return Err(wrong("more than the tag is looked at".into())),
             Next::Test(test) => (test.0, [test.1, test.2]),
             Next::Table { keys, rules, mut places, otherwise } => {
                 let matches = |(at, set): &(usize, IntervalSet)| {

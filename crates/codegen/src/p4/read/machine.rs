@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ir::IntervalSet;
 use ir::field::meta;
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Atom, Term, TermId};
+use ir::program::{Atom, LookupId, Program, Term, TermId};
 
 use super::super::Arch;
 use super::code::Instr;
@@ -94,12 +94,20 @@ pub(super) enum Cond {
     Is(Atom, bool),
 }
 
+/// An argument of an action that an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Argument {
+    Number(u128),
+    /// What a lookup found.
+    Found(TermId),
+}
+
 /// Where execution goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) at: usize,
     /// An action that comes first, with its arguments.
-    pub(super) first: Option<(usize, Vec<u128>)>,
+    pub(super) first: Option<(usize, Vec<Argument>)>,
     pub(super) state: State,
 }
 
@@ -113,12 +121,22 @@ pub(super) enum Next {
         places: Vec<Place>,
         otherwise: usize,
     },
+    /// A lookup of the segment; by what it found, the rules say where packets go.
+    Lookup {
+        lookup: LookupId,
+        keys: Vec<TermId>,
+        rules: Rules,
+        places: Vec<Place>,
+        miss: usize,
+    },
     End(State),
 }
 
 pub(super) struct Machine<'a> {
     pub(super) arch: Arch,
     pub(super) terms: Terms,
+    /// The program that stands for the same.
+    pub(super) of: Option<&'a Program>,
     pub(super) headers: Vec<Header>,
     pub(super) metadata: HashMap<String, u16>,
     pub(super) constants: &'a HashMap<String, (u16, u128)>,

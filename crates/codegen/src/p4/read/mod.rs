@@ -10,6 +10,7 @@ mod deparser;
 mod entries;
 mod graph;
 mod lexer;
+mod lookup;
 mod machine;
 mod output;
 mod parser;
@@ -200,7 +201,7 @@ pub(super) fn read(
     let source = syntax::source(text).map_err(unread)?;
     let parts = Parts::of(arch, &source).map_err(unread)?;
     let reading = Reading::new(arch, &source, &parts).map_err(unread)?;
-    let mut machine = reading.machine(&[], device.cores, Vec::new());
+    let mut machine = reading.machine(&[], device.cores, None);
     let widths = machine.widths().map_err(unread)?;
     let name = parts.ingress_name;
     // Who loads entries by P4Runtime needs no commands.
@@ -212,7 +213,7 @@ pub(super) fn read(
     for segment in &device.segments {
         let mut found: Option<Program> = None;
         for &port in &segment.ingress {
-            let machine = reading.machine(&entries, port, segment.program.terms.clone());
+            let machine = reading.machine(&entries, port, Some(&segment.program));
             let program = graph::program(machine, &reading.deparser.emitted, segment, base, device)
                 .map_err(unread)?;
             match &found {
@@ -311,11 +312,12 @@ impl<'a> Reading<'a> {
         &'m self,
         entries: &'m [Vec<Entry>],
         port: u32,
-        terms: Vec<ir::program::Term>,
+        of: Option<&'m Program>,
     ) -> Machine<'m> {
         Machine {
             arch: self.arch,
-            terms: Terms::new(terms),
+            terms: Terms::new(of.map_or_else(Vec::new, |of| of.terms.clone())),
+            of,
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
             constants: &self.source.constants,
@@ -336,7 +338,7 @@ impl<'a> Reading<'a> {
     /// The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
     fn check_back(&self, entries: &[Vec<Entry>], device: &Device<'_>) -> Result<(), Failure> {
         for &port in device.egress.values() {
-            let machine = self.machine(entries, device.cores, Vec::new());
+            let machine = self.machine(entries, device.cores, None);
             graph::back(machine, &self.deparser.emitted, port)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use ir::program::{Atom, Term, TermId};
 use super::code::Instr;
 use super::entries::Match;
 use super::machine::{
-    Ask, Cond, Locals, Machine, Next, Place, Scope, State, Stop, Val, fail, undefined,
+    Argument, Ask, Cond, Locals, Machine, Next, Place, Scope, State, Stop, Val, fail, undefined,
 };
 use super::parser::Progress;
 use super::syntax::{Expr, Statement};
@@ -62,9 +62,11 @@ impl Machine<'_> {
             let control = self.control;
             let action = &control.actions[*action];
             let widths = action.parameters.iter().map(|of| of.1);
-            let arguments =
-                arguments.iter().zip(widths).map(|(value, width)| self.known(*value, width));
-            let arguments = arguments.collect();
+            let argument = |(argument, width): (&Argument, u16)| match argument {
+                Argument::Number(value) => self.known(*value, width),
+                Argument::Found(of) => Val { width, of: Some(*of) },
+            };
+            let arguments = arguments.iter().zip(widths).map(argument).collect();
             let mut after = state.clone();
             match self.perform(action, arguments, &mut after) {
                 Ok(()) => state = after,
@@ -246,6 +248,9 @@ impl Machine<'_> {
                 None => return fail("an argument of a default action is no constant"),
             }
         }
+        if let Some(next) = self.looked_up(&keys, entries, (default, &values), at, state)? {
+            return Ok(next);
+        }
         let mut places: Vec<Place> = Vec::new();
         let mut index: HashMap<(usize, Vec<u128>, bool), usize> = HashMap::new();
         let end = self.code.len();
@@ -254,7 +259,10 @@ impl Machine<'_> {
                 let state = State { undefined, ..state.clone() };
                 places.push(match undefined {
                     true => Place { at: end, first: None, state },
-                    false => Place { at: at + 1, first: Some((action, arguments.clone())), state },
+                    false => {
+                        let arguments = arguments.iter().map(|of| Argument::Number(*of)).collect();
+                        Place { at: at + 1, first: Some((action, arguments)), state }
+                    }
                 });
                 places.len() - 1
             })
