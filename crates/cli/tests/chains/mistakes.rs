@@ -11,6 +11,9 @@ use ir::{NodeId, Span};
 use crate::programs::chain;
 use crate::targets::wires;
 
+/// Chains that most mistakes are made in.
+pub const CHAINS: &[&str] = &["p4/router", "p4/filter", "p4/vlans"];
+
 /// A mistake: what it is called, how the names of files end that it is made in, and a line with it; nothing where the line
 /// has no place for it.
 pub type Mistake = (&'static str, &'static str, fn(&str) -> Option<String>);
@@ -31,11 +34,17 @@ pub fn replace(line: &str, what: &str, by: &str) -> Option<String> {
 
 /// Makes each mistake wherever there is a place for it, in chains for a target, and wants each to be found somewhere. The
 /// file `beside` says the same as others; it is left out where it is not the one with the mistake.
-pub fn are_found(target: &str, trust: &[Trust], mistakes: &[Mistake], beside: &str) {
+pub fn are_found(
+    target: &str,
+    trust: &[Trust],
+    chains: &[&str],
+    mistakes: &[Mistake],
+    beside: &str,
+) {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = codegen::target(target).unwrap();
     let mut found: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for name in ["p4/router", "p4/filter", "p4/vlans", "p4/nat"] {
+    for name in chains {
         let (of, models) = chain(&root.join("filetests").join(name).with_extension("click"));
         let graph = &of.graph;
         let wires = wires(graph, &models);

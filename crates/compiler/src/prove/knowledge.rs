@@ -13,7 +13,7 @@ use ir::{Base, Field, IntervalSet};
 use super::arena::{Arena, Condition, apply_to_bounds, ends, shift};
 
 /// Sets of more intervals than this are not remembered; that only knows less.
-const MAX_INTERVALS: usize = 1 << 10;
+const MAX_INTERVALS: usize = 1 << 14;
 /// Fields up to this width are reasoned about number by number where fields overlap.
 const MAX_ENUMERATED: u16 = 8;
 
