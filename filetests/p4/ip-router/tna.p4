@@ -142,14 +142,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         hdr.ethernet.ether_type = 16w0x88a8;
         ig_tm_md.ucast_egress_port = CORES;
     }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x6;
-    }
-    action found2(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xd;
-    }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
         hdr.tag.setInvalid();
@@ -245,56 +237,23 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             hdr.ipv4.dst: ternary;
             hdr.ipv4.protocol: ternary;
             hdr.ipv4.len: range;
-            hdr.transport.sport[15:8]: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.ttl: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.flags[1:1]: ternary;
             hdr.arp.ptype: ternary;
             hdr.arp.htype: ternary;
             hdr.arp.tpa: ternary;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0x142, 12w0x9b);
-        size = 49;
-    }
-
-    // routes (ip-router.click:34)
-    table routes7 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            hand_off;
-            found;
-        }
-        default_action = hand_off(16w0x11c, 12w0x75);
-        size = 5;
-    }
-
-    // ICMPPingResponder@4 (ip-router.click:45)
-    table decide6 {
-        key = {
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.ipv4.len: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.ipv4.flags[1:1]: ternary;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0xc8, 12w0x21);
-        size = 108;
+        size = 145;
     }
 
     // wan/kind (ip-router.click:16)
-    table decide8 {
+    table decide6 {
         key = {
             hdr.ethernet.dst: ternary;
             hdr.ethernet.ether_type: ternary;
@@ -351,7 +310,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     }
 
     // ICMPPingResponder@4 (ip-router.click:45)
-    table decide12 {
+    table decide10 {
         key = {
             meta.arm: exact;
             hdr.arp.isValid(): ternary;
@@ -363,52 +322,19 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             hdr.ipv4.dst: ternary;
             hdr.ipv4.len: range;
             hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.ttl: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.flags[1:1]: ternary;
             hdr.arp.ptype: ternary;
             hdr.arp.htype: ternary;
             hdr.arp.tpa: ternary;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0x287, 12w0x138);
-        size = 49;
-    }
-
-    // routes (ip-router.click:34)
-    table routes14 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            hand_off;
-            found2;
-        }
-        default_action = hand_off(16w0x261, 12w0x112);
-        size = 5;
-    }
-
-    // ICMPPingResponder@4 (ip-router.click:45)
-    table decide13 {
-        key = {
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.len: range;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.ipv4.flags[1:1]: ternary;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x208, 12w0xb9);
-        size = 108;
+        size = 145;
     }
 
     apply {
@@ -450,22 +376,10 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 // ICMPPingResponder@4 (ip-router.click:45)
                 decide5.apply();
             }
-            if (meta.at == 16w0x7) {
-                // routes (ip-router.click:34)
-                if (hdr.ipv4.isValid()) {
-                    routes7.apply();
-                } else {
-                    hand_off(16w0x11c, 12w0x75);
-                }
-            }
-            if (meta.at == 16w0x6) {
-                // ICMPPingResponder@4 (ip-router.click:45)
-                decide6.apply();
-            }
         } else if (ig_intr_md.ingress_port == 9w0x4) {
             // wan/kind (ip-router.click:16)
-            decide8.apply();
-            if (meta.at == 16w0x9) {
+            decide6.apply();
+            if (meta.at == 16w0x7) {
                 // wan/kind (ip-router.click:16)
                 if (hdr.ipv4.isValid()) {
                     key327_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
@@ -473,7 +387,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 } else {
                     hand_off(16w0x288, 12w0x139);
                 }
-            } else if (meta.at == 16w0xa) {
+            } else if (meta.at == 16w0x8) {
                 // wan/kind (ip-router.click:16)
                 if (hdr.ipv4.isValid()) {
                     key332_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
@@ -481,7 +395,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 } else {
                     hand_off(16w0x288, 12w0x139);
                 }
-            } else if (meta.at == 16w0xb) {
+            } else if (meta.at == 16w0x9) {
                 // wan/kind (ip-router.click:16)
                 if (hdr.ipv4.isValid()) {
                     key335_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
@@ -490,21 +404,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                     hand_off(16w0x288, 12w0x139);
                 }
             }
-            if (meta.at == 16w0xc) {
+            if (meta.at == 16w0xa) {
                 // ICMPPingResponder@4 (ip-router.click:45)
-                decide12.apply();
-            }
-            if (meta.at == 16w0xe) {
-                // routes (ip-router.click:34)
-                if (hdr.ipv4.isValid()) {
-                    routes14.apply();
-                } else {
-                    hand_off(16w0x261, 12w0x112);
-                }
-            }
-            if (meta.at == 16w0xd) {
-                // ICMPPingResponder@4 (ip-router.click:45)
-                decide13.apply();
+                decide10.apply();
             }
         } else {
             lost();

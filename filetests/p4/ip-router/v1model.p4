@@ -168,19 +168,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.arp.tpa = old_arp_spa;
         standard_metadata.egress_spec = port;
     }
-    action go_list(bit<16> at, bit<16> arm, bit<12> list) {
-        meta.at = at;
-        meta.arm = arm;
-        meta.list = list;
-    }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xf;
-    }
-    action found2(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x1f;
-    }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
         hdr.tag.setInvalid();
@@ -311,42 +298,8 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hdr.ipv4.dst: ternary;
             hdr.ipv4.protocol: ternary;
             standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            discard;
-            hand_off;
-            go_list;
-        }
-        default_action = go_list(16w0x10, 16w0xe6, 12w0x1);
-        size = 134;
-    }
-
-    // routes (ip-router.click:34)
-    table routes16 {
-        key = {
-            meta.list: exact;
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found;
-        }
-        default_action = found(16w0x0);
-        size = 10;
-    }
-
-    // lan/HostEtherFilter@1 (ip-router.click:15)
-    table decide15 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: range;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
             hdr.transport.sport[15:8]: range;
             hdr.ipv4.ttl: ternary;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
             hdr.ipv4.flags[1:1]: ternary;
         }
@@ -355,11 +308,11 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hand_off;
         }
         default_action = discard(16w0xf4);
-        size = 132;
+        size = 261;
     }
 
     // wan/HostEtherFilter@1 (ip-router.click:15)
-    table decide17 {
+    table decide15 {
         key = {
             standard_metadata.packet_length: range;
             hdr.ethernet.dst: ternary;
@@ -418,7 +371,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // wan/CheckIPHeader@7 (ip-router.click:20)
-    table decide21 {
+    table decide19 {
         key = {
             meta.arm: exact;
             hdr.arp.isValid(): ternary;
@@ -441,7 +394,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // wan/CheckIPHeader@7 (ip-router.click:20)
-    table decide26 {
+    table decide24 {
         key = {
             meta.arm: exact;
             hdr.ipv4.ihl: ternary;
@@ -455,50 +408,16 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // ICMPPingResponder@4 (ip-router.click:45)
-    table decide30 {
+    table decide28 {
         key = {
             meta.arm: exact;
             hdr.ipv4.len: range;
             hdr.ipv4.src: ternary;
             hdr.ipv4.dst: ternary;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: ternary;
-        }
-        actions = {
-            discard;
-            hand_off;
-            go_list;
-        }
-        default_action = go_list(16w0x20, 16w0x258, 12w0x1);
-        size = 134;
-    }
-
-    // routes (ip-router.click:34)
-    table routes32 {
-        key = {
-            meta.list: exact;
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found2;
-        }
-        default_action = found2(16w0x0);
-        size = 10;
-    }
-
-    // wan/HostEtherFilter@1 (ip-router.click:15)
-    table decide31 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: range;
             hdr.ipv4.protocol: ternary;
             standard_metadata.packet_length: range;
             hdr.transport.sport[15:8]: range;
             hdr.ipv4.ttl: ternary;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
             hdr.ipv4.flags[1:1]: ternary;
         }
@@ -507,7 +426,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hand_off;
         }
         default_action = discard(16w0x266);
-        size = 132;
+        size = 261;
     }
 
     apply {
@@ -616,40 +535,56 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 // ICMPPingResponder@4 (ip-router.click:45)
                 decide14.apply();
             }
-            if (meta.at == 16w0x10) {
-                // routes (ip-router.click:34)
-                routes16.apply();
-            }
-            if (meta.at == 16w0xf) {
-                // lan/HostEtherFilter@1 (ip-router.click:15)
-                decide15.apply();
-            }
         } else if (standard_metadata.ingress_port == 9w0x4) {
             // wan/HostEtherFilter@1 (ip-router.click:15)
-            decide17.apply();
-            if (meta.at == 16w0x12) {
+            decide15.apply();
+            if (meta.at == 16w0x10) {
                 // wan/kind (ip-router.click:16)
                 key373_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                 rules373.apply();
-            } else if (meta.at == 16w0x13) {
+            } else if (meta.at == 16w0x11) {
                 // wan/kind (ip-router.click:16)
                 key380_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                 rules380.apply();
-            } else if (meta.at == 16w0x14) {
+            } else if (meta.at == 16w0x12) {
                 // wan/kind (ip-router.click:16)
                 key383_1 = (hdr.ipv4.flags ++ hdr.ipv4.frag);
                 rules383.apply();
             }
-            if (meta.at == 16w0x15) {
+            if (meta.at == 16w0x13) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
-                decide21.apply();
+                decide19.apply();
             }
-            if (meta.at == 16w0x16) {
+            if (meta.at == 16w0x14) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
                 if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // wan/CheckIPHeader@7 (ip-router.click:20)
                     if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x1b, 16w0x194);
+                        go(16w0x19, 16w0x194);
+                    } else {
+                        discard(16w0x26a);
+                    }
+                } else {
+                    discard(16w0x26a);
+                }
+            } else if (meta.at == 16w0x15) {
+                // wan/CheckIPHeader@7 (ip-router.click:20)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // wan/CheckIPHeader@7 (ip-router.click:20)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x18, 16w0x192);
+                    } else {
+                        discard(16w0x26a);
+                    }
+                } else {
+                    discard(16w0x26a);
+                }
+            } else if (meta.at == 16w0x16) {
+                // wan/CheckIPHeader@7 (ip-router.click:20)
+                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
+                    // wan/CheckIPHeader@7 (ip-router.click:20)
+                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
+                        go(16w0x18, 16w0x22e);
                     } else {
                         discard(16w0x26a);
                     }
@@ -661,31 +596,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // wan/CheckIPHeader@7 (ip-router.click:20)
                     if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x1a, 16w0x192);
-                    } else {
-                        discard(16w0x26a);
-                    }
-                } else {
-                    discard(16w0x26a);
-                }
-            } else if (meta.at == 16w0x18) {
-                // wan/CheckIPHeader@7 (ip-router.click:20)
-                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                    // wan/CheckIPHeader@7 (ip-router.click:20)
-                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x1a, 16w0x22e);
-                    } else {
-                        discard(16w0x26a);
-                    }
-                } else {
-                    discard(16w0x26a);
-                }
-            } else if (meta.at == 16w0x19) {
-                // wan/CheckIPHeader@7 (ip-router.click:20)
-                if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
-                    // wan/CheckIPHeader@7 (ip-router.click:20)
-                    if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x1a, 16w0x254);
+                        go(16w0x18, 16w0x254);
                     } else {
                         discard(16w0x26a);
                     }
@@ -693,43 +604,35 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     discard(16w0x26a);
                 }
             }
-            if (meta.at == 16w0x1a) {
+            if (meta.at == 16w0x18) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
-                decide26.apply();
+                decide24.apply();
             }
-            if (meta.at == 16w0x1b) {
+            if (meta.at == 16w0x19) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
                 if (standard_metadata.checksum_error == 1w0) {
-                    go(16w0x1e, 16w0x196);
+                    go(16w0x1c, 16w0x196);
                 } else {
                     discard(16w0x269);
                 }
-            } else if (meta.at == 16w0x1c) {
+            } else if (meta.at == 16w0x1a) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
                 if (standard_metadata.checksum_error == 1w0) {
-                    go(16w0x1e, 16w0x230);
+                    go(16w0x1c, 16w0x230);
                 } else {
                     discard(16w0x269);
                 }
-            } else if (meta.at == 16w0x1d) {
+            } else if (meta.at == 16w0x1b) {
                 // wan/CheckIPHeader@7 (ip-router.click:20)
                 if (standard_metadata.checksum_error == 1w0) {
-                    go(16w0x1e, 16w0x256);
+                    go(16w0x1c, 16w0x256);
                 } else {
                     discard(16w0x269);
                 }
             }
-            if (meta.at == 16w0x1e) {
+            if (meta.at == 16w0x1c) {
                 // ICMPPingResponder@4 (ip-router.click:45)
-                decide30.apply();
-            }
-            if (meta.at == 16w0x20) {
-                // routes (ip-router.click:34)
-                routes32.apply();
-            }
-            if (meta.at == 16w0x1f) {
-                // wan/HostEtherFilter@1 (ip-router.click:15)
-                decide31.apply();
+                decide28.apply();
             }
         } else {
             lost();

@@ -137,10 +137,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         hdr.ethernet.ether_type = 16w0x88a8;
         ig_tm_md.ucast_egress_port = CORES;
     }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xa;
-    }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
         hdr.tag.setInvalid();
@@ -260,15 +256,21 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     table decide7 {
         key = {
             hdr.ipv4.isValid(): exact;
+            hdr.transport.isValid(): ternary;
             hdr.ipv4.src: ternary;
             hdr.ipv4.dst: ternary;
+            hdr.ethernet.dst[40:40]: ternary;
+            hdr.ipv4.protocol: ternary;
+            hdr.ipv4.ttl: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
         }
         actions = {
-            go;
             hand_off;
         }
-        default_action = go(16w0xb, 16w0x7);
-        size = 6;
+        default_action = hand_off(16w0x75, 12w0xe);
+        size = 37;
     }
 
     // fw/acl (isp-edge.click:16)
@@ -292,52 +294,22 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     table decide9 {
         key = {
             hdr.ipv4.isValid(): exact;
+            hdr.transport.isValid(): ternary;
             hdr.ipv4.len: range;
             hdr.ipv4.src: ternary;
             hdr.ipv4.dst: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = go(16w0xb, 16w0x1e);
-        size = 7;
-    }
-
-    // router/rt (isp-edge.click:23)
-    table routes11 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found;
-        }
-        default_action = found(16w0x0);
-        size = 3;
-    }
-
-    // kind (isp-edge.click:66)
-    table decide10 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
             hdr.ethernet.dst[40:40]: ternary;
             hdr.ipv4.protocol: ternary;
             hdr.ipv4.ttl: ternary;
             hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
-            hdr.ipv4.len: range;
             hdr.ipv4.flags[1:1]: ternary;
         }
         actions = {
             hand_off;
         }
         default_action = hand_off(16w0x68, 12w0x1);
-        size = 85;
+        size = 56;
     }
 
     apply {
@@ -396,18 +368,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             if (meta.at == 16w0x9) {
                 // fw/Unstrip@4 (isp-edge.click:17)
                 decide9.apply();
-            }
-            if (meta.at == 16w0xb) {
-                // router/rt (isp-edge.click:23)
-                if (hdr.ipv4.isValid()) {
-                    routes11.apply();
-                } else {
-                    found(16w0x0);
-                }
-            }
-            if (meta.at == 16w0xa) {
-                // kind (isp-edge.click:66)
-                decide10.apply();
             }
         } else {
             lost();

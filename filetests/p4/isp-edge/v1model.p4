@@ -163,10 +163,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.arp.tpa = old_arp_spa;
         standard_metadata.egress_spec = port;
     }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xb;
-    }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
         hdr.tag.setInvalid();
@@ -314,47 +310,16 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     table decide10 {
         key = {
             meta.arm: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.len: range;
-        }
-        actions = {
-            discard;
-            hand_off;
-            go;
-        }
-        default_action = go(16w0xc, 16w0x39);
-        size = 22;
-    }
-
-    // router/rt (isp-edge.click:23)
-    table routes12 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found;
-        }
-        default_action = found(16w0x0);
-        size = 3;
-    }
-
-    // kind (isp-edge.click:66)
-    table decide11 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
             hdr.ethernet.isValid(): ternary;
             hdr.ipv4.isValid(): ternary;
             hdr.transport.isValid(): ternary;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.dst: ternary;
             hdr.ethernet.dst[40:40]: ternary;
             standard_metadata.packet_length: range;
             hdr.ipv4.protocol: ternary;
             hdr.ipv4.ttl: ternary;
             hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
             hdr.ipv4.len: range;
             hdr.ipv4.flags[1:1]: ternary;
@@ -364,7 +329,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             hand_off;
         }
         default_action = hand_off(16w0xd7, 12w0x1e);
-        size = 144;
+        size = 161;
     }
 
     apply {
@@ -442,18 +407,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             if (meta.at == 16w0xa) {
                 // router/CheckIPHeader@2 (isp-edge.click:22)
                 decide10.apply();
-            }
-            if (meta.at == 16w0xc) {
-                // router/rt (isp-edge.click:23)
-                if (hdr.ipv4.isValid()) {
-                    routes12.apply();
-                } else {
-                    found(16w0x0);
-                }
-            }
-            if (meta.at == 16w0xb) {
-                // kind (isp-edge.click:66)
-                decide11.apply();
             }
         } else {
             lost();

@@ -104,10 +104,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
     // Packets and bytes of each exit, by its number; of frames from the cores and elsewhere behind them
     Counter<bit<64>, bit<16>>(324, CounterType_t.PACKETS_AND_BYTES) classes;
 
-    action go(bit<16> at, bit<16> arm) {
-        meta.at = at;
-        meta.arm = arm;
-    }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
         hdr.tag.setValid();
@@ -118,45 +114,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         hdr.ethernet.ether_type = 16w0x88a8;
         ig_tm_md.ucast_egress_port = CORES;
     }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x2;
-    }
-    action found2(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x6;
-    }
-    action found3(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x8;
-    }
-    action found4(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xa;
-    }
-    action found5(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xc;
-    }
-    action found6(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xe;
-    }
-    action found7(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x10;
-    }
-    action found8(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x12;
-    }
-    action found9(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x14;
-    }
-    action found10(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x16;
+    action go(bit<16> at, bit<16> arm) {
+        meta.at = at;
+        meta.arm = arm;
     }
     action back(bit<9> port) {
         hdr.ethernet.ether_type = hdr.tag.ether_type;
@@ -183,57 +143,30 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 2;
     }
 
-    // r1/CheckIPHeader@2 (ten-routers.click:7)
+    // r1/routes (ten-routers.click:8)
     table decide1 {
         key = {
             hdr.ipv4.isValid(): ternary;
+            hdr.transport.isValid(): ternary;
             hdr.ethernet.ether_type: exact;
             hdr.ipv4.version: ternary;
             hdr.ipv4.ihl: range;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x142, 12w0x93);
-        size = 4;
-    }
-
-    // r1/routes (ten-routers.click:8)
-    table routes3 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            hand_off;
-            found;
-        }
-        default_action = hand_off(16w0x13d, 12w0x8e);
-        size = 4;
-    }
-
-    // r1/DropBroadcasts@5 (ten-routers.click:9)
-    table decide2 {
-        key = {
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
+            hdr.ipv4.dst: ternary;
             hdr.ethernet.dst[40:40]: ternary;
-            hdr.ipv4.ttl: ternary;
+            hdr.ipv4.ttl: range;
             hdr.ipv4.len: range;
             hdr.ipv4.protocol: ternary;
             hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
             hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
             hdr.ipv4.flags[1:1]: ternary;
         }
         actions = {
-            go;
             hand_off;
+            go;
         }
-        default_action = hand_off(16w0xfe, 12w0x4f);
-        size = 36;
+        default_action = hand_off(16w0x142, 12w0x93);
+        size = 271;
     }
 
     // r1/fragment (ten-routers.click:10)
@@ -244,343 +177,29 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         actions = {
             go;
         }
-        default_action = go(16w0x5, 16w0x1b);
+        default_action = go(16w0x3, 16w0x1b);
         size = 2;
     }
 
-    // r1/fragment (ten-routers.click:10)
-    table decide5 {
+    // r2/routes (ten-routers.click:8)
+    table decide3 {
         key = {
+            meta.arm: exact;
             hdr.ipv4.isValid(): exact;
             hdr.transport.isValid(): ternary;
-            hdr.ipv4.len: range;
+            hdr.ipv4.dst: ternary;
             hdr.ipv4.protocol: ternary;
             hdr.transport.sport[15:8]: range;
-            hdr.ipv4.flags[1:1]: ternary;
-            hdr.ipv4.dst: ternary;
             hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
+            hdr.ipv4.flags[1:1]: ternary;
         }
         actions = {
-            go;
             hand_off;
         }
         default_action = hand_off(16w0xfe, 12w0x4f);
-        size = 17;
-    }
-
-    // r2/routes (ten-routers.click:8)
-    table routes7 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found2;
-        }
-        default_action = found2(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide6 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x136, 12w0x87);
-        size = 28;
-    }
-
-    // r3/routes (ten-routers.click:8)
-    table routes9 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found3;
-        }
-        default_action = found3(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide8 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x133, 12w0x84);
-        size = 28;
-    }
-
-    // r4/routes (ten-routers.click:8)
-    table routes11 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found4;
-        }
-        default_action = found4(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide10 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x130, 12w0x81);
-        size = 28;
-    }
-
-    // r5/routes (ten-routers.click:8)
-    table routes13 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found5;
-        }
-        default_action = found5(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide12 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x12d, 12w0x7e);
-        size = 28;
-    }
-
-    // r6/routes (ten-routers.click:8)
-    table routes15 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found6;
-        }
-        default_action = found6(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide14 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x12a, 12w0x7b);
-        size = 28;
-    }
-
-    // r7/routes (ten-routers.click:8)
-    table routes17 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found7;
-        }
-        default_action = found7(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide16 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x127, 12w0x78);
-        size = 28;
-    }
-
-    // r8/routes (ten-routers.click:8)
-    table routes19 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found8;
-        }
-        default_action = found8(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide18 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x124, 12w0x75);
-        size = 28;
-    }
-
-    // r9/routes (ten-routers.click:8)
-    table routes21 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found9;
-        }
-        default_action = found9(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide20 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x121, 12w0x72);
-        size = 28;
-    }
-
-    // r10/routes (ten-routers.click:8)
-    table routes23 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found10;
-        }
-        default_action = found10(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide22 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.isValid(): ternary;
-            hdr.transport.isValid(): ternary;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x11e, 12w0x6f);
-        size = 59;
+        size = 70;
     }
 
     apply {
@@ -591,139 +210,19 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
                 lost();
             }
         } else if (ig_intr_md.ingress_port == 9w0x1) {
-            // r1/CheckIPHeader@2 (ten-routers.click:7)
+            // r1/routes (ten-routers.click:8)
             decide1.apply();
-            if (meta.at == 16w0x3) {
-                // r1/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes3.apply();
-                } else {
-                    hand_off(16w0x13d, 12w0x8e);
-                }
-            }
             if (meta.at == 16w0x2) {
-                // r1/DropBroadcasts@5 (ten-routers.click:9)
-                decide2.apply();
-            }
-            if (meta.at == 16w0x4) {
                 // r1/fragment (ten-routers.click:10)
                 if (hdr.ipv4.isValid()) {
                     test7.apply();
                 } else {
-                    go(16w0x5, 16w0x1b);
+                    go(16w0x3, 16w0x1b);
                 }
             }
-            if (meta.at == 16w0x5) {
-                // r1/fragment (ten-routers.click:10)
-                decide5.apply();
-            }
-            if (meta.at == 16w0x7) {
+            if (meta.at == 16w0x3) {
                 // r2/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes7.apply();
-                } else {
-                    found2(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x6) {
-                // Classifier@2 (ten-routers.click:20)
-                decide6.apply();
-            }
-            if (meta.at == 16w0x9) {
-                // r3/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes9.apply();
-                } else {
-                    found3(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x8) {
-                // Classifier@2 (ten-routers.click:20)
-                decide8.apply();
-            }
-            if (meta.at == 16w0xb) {
-                // r4/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes11.apply();
-                } else {
-                    found4(16w0x0);
-                }
-            }
-            if (meta.at == 16w0xa) {
-                // Classifier@2 (ten-routers.click:20)
-                decide10.apply();
-            }
-            if (meta.at == 16w0xd) {
-                // r5/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes13.apply();
-                } else {
-                    found5(16w0x0);
-                }
-            }
-            if (meta.at == 16w0xc) {
-                // Classifier@2 (ten-routers.click:20)
-                decide12.apply();
-            }
-            if (meta.at == 16w0xf) {
-                // r6/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes15.apply();
-                } else {
-                    found6(16w0x0);
-                }
-            }
-            if (meta.at == 16w0xe) {
-                // Classifier@2 (ten-routers.click:20)
-                decide14.apply();
-            }
-            if (meta.at == 16w0x11) {
-                // r7/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes17.apply();
-                } else {
-                    found7(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x10) {
-                // Classifier@2 (ten-routers.click:20)
-                decide16.apply();
-            }
-            if (meta.at == 16w0x13) {
-                // r8/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes19.apply();
-                } else {
-                    found8(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x12) {
-                // Classifier@2 (ten-routers.click:20)
-                decide18.apply();
-            }
-            if (meta.at == 16w0x15) {
-                // r9/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes21.apply();
-                } else {
-                    found9(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x14) {
-                // Classifier@2 (ten-routers.click:20)
-                decide20.apply();
-            }
-            if (meta.at == 16w0x17) {
-                // r10/routes (ten-routers.click:8)
-                if (hdr.ipv4.isValid()) {
-                    routes23.apply();
-                } else {
-                    found10(16w0x0);
-                }
-            }
-            if (meta.at == 16w0x16) {
-                // Classifier@2 (ten-routers.click:20)
-                decide22.apply();
+                decide3.apply();
             }
         } else {
             lost();

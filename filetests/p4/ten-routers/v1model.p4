@@ -118,10 +118,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         meta.at = at;
         meta.arm = arm;
     }
-    action found(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x4;
-    }
     action hand_off(bit<16> number, bit<12> place) {
         meta.class = number;
         hdr.tag.setValid();
@@ -131,42 +127,6 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         hdr.tag.ether_type = hdr.ethernet.ether_type;
         hdr.ethernet.ether_type = 16w0x88a8;
         standard_metadata.egress_spec = CORES;
-    }
-    action found2(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x9;
-    }
-    action found3(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xb;
-    }
-    action found4(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xd;
-    }
-    action found5(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0xf;
-    }
-    action found6(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x11;
-    }
-    action found7(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x13;
-    }
-    action found8(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x15;
-    }
-    action found9(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x17;
-    }
-    action found10(bit<16> next) {
-        meta.next = next;
-        meta.at = 16w0x19;
     }
     action leave(bit<16> number, bit<9> port, bit<48> ethernet_dst, bit<48> ethernet_src, bit<16> ethernet_ether_type) {
         meta.class = number;
@@ -223,388 +183,50 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 
     // r1/routes (ten-routers.click:8)
-    table routes5 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            discard;
-            found;
-        }
-        default_action = discard(16w0xf4);
-        size = 4;
-    }
-
-    // r1/CheckIPHeader@2 (ten-routers.click:7)
-    table decide6 {
-        key = {
-            hdr.ipv4.ihl: exact;
-        }
-        actions = {
-            hand_off;
-        }
-        default_action = hand_off(16w0x115, 12w0x1d);
-        size = 1;
-    }
-
-    // r1/DropBroadcasts@5 (ten-routers.click:9)
     table decide4 {
         key = {
-            meta.next: exact;
+            meta.arm: exact;
+            hdr.ipv4.dst: ternary;
             hdr.ethernet.dst[40:40]: ternary;
-            hdr.ipv4.ttl: ternary;
+            hdr.ipv4.ttl: range;
             hdr.ipv4.len: range;
             hdr.ipv4.protocol: ternary;
             standard_metadata.packet_length: range;
             hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
             hdr.ipv4.src: ternary;
             hdr.ipv4.frag: ternary;
             hdr.ipv4.flags[1:1]: ternary;
+            hdr.ipv4.ihl: ternary;
         }
         actions = {
             discard;
             go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x114, 12w0x1c);
-        size = 38;
-    }
-
-    // r1/fragment (ten-routers.click:10)
-    table decide8 {
-        key = {
-            hdr.ipv4.len: range;
-            standard_metadata.packet_length: range;
-            hdr.ipv4.protocol: ternary;
-            hdr.ipv4.flags[1:1]: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = hand_off(16w0x114, 12w0x1c);
-        size = 18;
-    }
-
-    // r2/routes (ten-routers.click:8)
-    table routes10 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found2;
-        }
-        default_action = found2(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide9 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xec);
-        size = 29;
-    }
-
-    // r3/routes (ten-routers.click:8)
-    table routes12 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found3;
-        }
-        default_action = found3(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide11 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xe9);
-        size = 29;
-    }
-
-    // r4/routes (ten-routers.click:8)
-    table routes14 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found4;
-        }
-        default_action = found4(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide13 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xe6);
-        size = 29;
-    }
-
-    // r5/routes (ten-routers.click:8)
-    table routes16 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found5;
-        }
-        default_action = found5(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide15 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xe3);
-        size = 29;
-    }
-
-    // r6/routes (ten-routers.click:8)
-    table routes18 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found6;
-        }
-        default_action = found6(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide17 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xe0);
-        size = 29;
-    }
-
-    // r7/routes (ten-routers.click:8)
-    table routes20 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found7;
-        }
-        default_action = found7(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide19 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xdd);
-        size = 29;
-    }
-
-    // r8/routes (ten-routers.click:8)
-    table routes22 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found8;
-        }
-        default_action = found8(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide21 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xda);
-        size = 29;
-    }
-
-    // r9/routes (ten-routers.click:8)
-    table routes24 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found9;
-        }
-        default_action = found9(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide23 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: ternary;
-            hdr.ipv4.protocol: ternary;
-            standard_metadata.packet_length: range;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-        }
-        actions = {
-            discard;
-            go;
-            hand_off;
-        }
-        default_action = discard(16w0xd7);
-        size = 29;
-    }
-
-    // r10/routes (ten-routers.click:8)
-    table routes26 {
-        key = {
-            hdr.ipv4.dst: lpm;
-        }
-        actions = {
-            found10;
-        }
-        default_action = found10(16w0x0);
-        size = 4;
-    }
-
-    // Classifier@2 (ten-routers.click:20)
-    table decide25 {
-        key = {
-            meta.arm: exact;
-            meta.next: exact;
-            standard_metadata.packet_length: range;
-            hdr.ipv4.protocol: ternary;
-            hdr.transport.sport[15:8]: range;
-            hdr.ipv4.dst: ternary;
-            hdr.ipv4.src: ternary;
-            hdr.ipv4.frag: ternary;
-            hdr.ipv4.len: ternary;
-            hdr.ipv4.ttl: range;
-        }
-        actions = {
-            discard;
             hand_off;
             leave;
         }
-        default_action = discard(16w0xd4);
-        size = 62;
+        default_action = hand_off(16w0x115, 12w0x1d);
+        size = 289;
+    }
+
+    // r2/routes (ten-routers.click:8)
+    table decide6 {
+        key = {
+            meta.arm: exact;
+            hdr.ipv4.dst: ternary;
+            standard_metadata.packet_length: range;
+            hdr.ipv4.protocol: ternary;
+            hdr.transport.sport[15:8]: range;
+            hdr.ipv4.src: ternary;
+            hdr.ipv4.frag: ternary;
+            hdr.ipv4.len: range;
+            hdr.ipv4.flags[1:1]: ternary;
+        }
+        actions = {
+            discard;
+            hand_off;
+        }
+        default_action = hand_off(16w0x114, 12w0x1c);
+        size = 75;
     }
 
     apply {
@@ -624,7 +246,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
                         // r1/CheckIPHeader@2 (ten-routers.click:7)
                         if (standard_metadata.checksum_error == 1w0) {
-                            go(16w0x5, 16w0x7);
+                            go(16w0x4, 16w0x7);
                         } else {
                             discard(16w0xf5);
                         }
@@ -639,7 +261,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                 if ((((bit<32>)hdr.ipv4.len) + 32w0xe) <= standard_metadata.packet_length) {
                     // r1/CheckIPHeader@2 (ten-routers.click:7)
                     if ((((bit<16>)hdr.ipv4.ihl) * 16w0x4) <= hdr.ipv4.len) {
-                        go(16w0x6, 16w0x3d);
+                        go(16w0x4, 16w0x3d);
                     } else {
                         discard(16w0xf6);
                     }
@@ -647,100 +269,21 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                     discard(16w0xf6);
                 }
             }
-            if (meta.at == 16w0x5) {
-                // r1/routes (ten-routers.click:8)
-                routes5.apply();
-            } else if (meta.at == 16w0x6) {
-                // r1/CheckIPHeader@2 (ten-routers.click:7)
-                decide6.apply();
-            }
             if (meta.at == 16w0x4) {
-                // r1/DropBroadcasts@5 (ten-routers.click:9)
+                // r1/routes (ten-routers.click:8)
                 decide4.apply();
             }
-            if (meta.at == 16w0x7) {
+            if (meta.at == 16w0x5) {
                 // r1/fragment (ten-routers.click:10)
                 if ((hdr.ipv4.len <= 16w0x13 || (hdr.ipv4.len >= 16w0x18 && hdr.ipv4.len <= 16w0x5dc))) {
-                    go(16w0xa, 16w0xc);
+                    go(16w0x6, 16w0xc);
                 } else {
-                    go(16w0x8, 16w0x1f);
+                    go(16w0x6, 16w0x1f);
                 }
             }
-            if (meta.at == 16w0x8) {
-                // r1/fragment (ten-routers.click:10)
-                decide8.apply();
-            }
-            if (meta.at == 16w0xa) {
+            if (meta.at == 16w0x6) {
                 // r2/routes (ten-routers.click:8)
-                routes10.apply();
-            }
-            if (meta.at == 16w0x9) {
-                // Classifier@2 (ten-routers.click:20)
-                decide9.apply();
-            }
-            if (meta.at == 16w0xc) {
-                // r3/routes (ten-routers.click:8)
-                routes12.apply();
-            }
-            if (meta.at == 16w0xb) {
-                // Classifier@2 (ten-routers.click:20)
-                decide11.apply();
-            }
-            if (meta.at == 16w0xe) {
-                // r4/routes (ten-routers.click:8)
-                routes14.apply();
-            }
-            if (meta.at == 16w0xd) {
-                // Classifier@2 (ten-routers.click:20)
-                decide13.apply();
-            }
-            if (meta.at == 16w0x10) {
-                // r5/routes (ten-routers.click:8)
-                routes16.apply();
-            }
-            if (meta.at == 16w0xf) {
-                // Classifier@2 (ten-routers.click:20)
-                decide15.apply();
-            }
-            if (meta.at == 16w0x12) {
-                // r6/routes (ten-routers.click:8)
-                routes18.apply();
-            }
-            if (meta.at == 16w0x11) {
-                // Classifier@2 (ten-routers.click:20)
-                decide17.apply();
-            }
-            if (meta.at == 16w0x14) {
-                // r7/routes (ten-routers.click:8)
-                routes20.apply();
-            }
-            if (meta.at == 16w0x13) {
-                // Classifier@2 (ten-routers.click:20)
-                decide19.apply();
-            }
-            if (meta.at == 16w0x16) {
-                // r8/routes (ten-routers.click:8)
-                routes22.apply();
-            }
-            if (meta.at == 16w0x15) {
-                // Classifier@2 (ten-routers.click:20)
-                decide21.apply();
-            }
-            if (meta.at == 16w0x18) {
-                // r9/routes (ten-routers.click:8)
-                routes24.apply();
-            }
-            if (meta.at == 16w0x17) {
-                // Classifier@2 (ten-routers.click:20)
-                decide23.apply();
-            }
-            if (meta.at == 16w0x1a) {
-                // r10/routes (ten-routers.click:8)
-                routes26.apply();
-            }
-            if (meta.at == 16w0x19) {
-                // Classifier@2 (ten-routers.click:20)
-                decide25.apply();
+                decide6.apply();
             }
         } else {
             lost();

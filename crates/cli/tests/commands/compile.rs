@@ -318,7 +318,9 @@ fn what_a_device_has_no_room_for_is_left_to_cores() {
 #[test]
 fn tables_of_p4_programs_lie_in_stages() {
     let folder = Folder::new();
-    folder.file("r.click", ROUTER);
+    // Few routes would be part of another table.
+    let more: Vec<String> = (21..30).map(|net| format!("{net}.0.0.0/8 1")).collect();
+    folder.file("r.click", ROUTER.replace("20.0.0.0/8 1", &more.join(", ")));
     let compile = |more: &[&str]| folder.run(["compile", "r.click"].iter().chain(more));
     let tna = compile(&["--target", "p4", "--arch", "tna", "--stages"]);
     assert!(tna.well().contains("p4 tna → tofino-1  "), "{}", tna.out);
@@ -356,6 +358,37 @@ fn tables_of_p4_programs_lie_in_stages() {
     let rack = RACK.replace("target: ovs", "target: p4\n    arch: tna\n    device: tofino-1");
     folder.file("rack.yaml", rack);
     compile(&["--topology", "rack.yaml", "--stages"]).well();
+}
+
+/// What short lookups find is decided beside all else: routers in a row do not take a stage each.
+#[test]
+fn ten_routers_in_a_row_take_four_stages() {
+    let folder = Folder::new();
+    let examples = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
+    for name in ["ten-routers.click", "lan.pcap.gz"] {
+        folder.file(name, std::fs::read(format!("{examples}/{name}")).unwrap());
+    }
+    let all = ["--target", "p4", "--arch", "tna", "--trust", ALL, "--stages", "--json"];
+    let staged = folder.run(["compile", "ten-routers.click"].iter().chain(&all));
+    let json: Value = serde_json::from_str(staged.well()).expect("JSON");
+    assert!(json["stages"]["needed"].as_u64().unwrap() <= 4, "{json:#}");
+}
+
+/// Tables of thousands of entries are proven, too.
+#[test]
+fn long_tables_of_translations_and_routes_are_proven() {
+    let folder = Folder::new();
+    let routes: Vec<String> =
+        (0..3000).map(|at| format!("20.{}.{}.0/24 {}", at / 256, at % 256, at % 2)).collect();
+    let from = nats(3, 100);
+    let (before, rest) = from.split_once("20.0.0.0/16 0").unwrap();
+    let (_, behind) = rest.split_once(");").unwrap();
+    folder.file("nats.click", format!("{before}{});{behind}", routes.join(", ")));
+    for arch in ["v1model", "tna"] {
+        let all = ["--target", "p4", "--arch", arch, "--trust", ALL, "--limit", "1"];
+        let compiled = folder.run(["compile", "nats.click"].iter().chain(&all));
+        assert!(compiled.well().contains("proven to do what the chain does"), "{}", compiled.out);
+    }
 }
 
 /// A filter, one of so many static NATs by what it decides, and a router behind all of them.
