@@ -73,7 +73,8 @@ pub fn p4(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut parts = text.split("\n-----\n");
     let mut part = |name: &str| file(name, parts.next().unwrap_or_default().as_bytes());
-    read("p4", &[part("catena.p4"), part("entries.json"), part("commands.txt")]);
+    let files = [part("catena.p4"), part("entries.json"), part("commands.txt")];
+    read(if text.contains("<tna.p4>") { "p4 tna" } else { "p4" }, &files);
 }
 
 /// A specification for SWX, and entries of its tables `rules` and `routes`, with a line of dashes between them.
@@ -114,7 +115,8 @@ pub fn device(data: &[u8]) {
 /// A topology: whatever is wrong with it is said at a place in it.
 pub fn topology(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let vocabulary = Vocabulary { targets: &["ovs"], devices: &["hp-5130"], trust: &["lengths"] };
+    let vocabulary =
+        Vocabulary { targets: &["ovs"], archs: &[], devices: &["hp-5130"], trust: &["lengths"] };
     if let Err(found) = Topology::parse(FileId(0), &text, vocabulary) {
         said_at_a_place(&text, &found);
     }
@@ -150,7 +152,7 @@ links: [[tor.a, s1.eth0], [tor.b, s2.eth0]]
 /// A plan: whatever it says, it is checked.
 pub fn plan(data: &[u8]) {
     let Ok(document) = serde_json::from_slice::<Document>(data) else { return };
-    let vocabulary = Vocabulary { targets: &["ovs"], devices: &[], trust: &[] };
+    let vocabulary = Vocabulary { targets: &["ovs"], archs: &[], devices: &[], trust: &[] };
     let rack = Topology::parse(FileId(0), RACK, vocabulary).expect("the rack is right");
     let manifest = Manifest::parse(FileId(0), CHAINS, &mut ByHand).expect("the chains are right");
     let problem = manifest.on(&rack).expect("they can be placed there");

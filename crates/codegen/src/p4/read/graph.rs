@@ -111,6 +111,9 @@ fn next(machine: &mut Machine<'_>, place: &Place) -> Result<Next, Failure> {
         let end = machine.code.len();
         let parsing = std::rc::Rc::clone(&machine.parsing);
         while is_open(machine, state) {
+            if machine.spend().is_err() {
+                return Err((0, "it takes too long".into()));
+            }
             match parsing.step(machine, state) {
                 Ok(()) => {}
                 Err(Stop::Fail(why)) => return Err((0, why)),

@@ -21,6 +21,9 @@ pub(super) fn least_frame(arch: Arch) -> u32 {
 /// States that are passed without a look at the packet.
 const MOST_TURNS: usize = 4096;
 
+/// Words that are taken off checksums on one path.
+const MOST_WORDS: usize = 1024;
+
 /// A header of the packet.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
@@ -449,6 +452,9 @@ impl Parsing {
         }
         let words = machine.terms.words(&numbers);
         let words = words.ok_or_else(|| Stop::Fail("a checksum is taken off no words".into()))?;
+        if state.parse.taken.len() + words.len() > MOST_WORDS {
+            return Err(Stop::Fail("too much is taken off a checksum".into()));
+        }
         state.parse.taken.extend(words.into_iter().map(|word| (unit, word)));
         Ok(())
     }
