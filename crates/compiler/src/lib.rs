@@ -19,7 +19,8 @@ mod synthesize;
 
 pub use explain::{count_shadowed_rules, shadowed_rules};
 pub use frontend::{
-    Chain, Device, Elements, Limits, Options, elaborate, flatten, instantiate, instantiate_part,
+    Chain, Device, Elements, Joined, JoinedPart, Joining, Limits, Options, Taken, elaborate,
+    flatten, instantiate, instantiate_part, join,
 };
 pub use synthesize::{
     Note, Synthesis, Synthesizer, synthesize, synthesize_rare_paths, synthesize_tables,

@@ -87,6 +87,11 @@ impl Sources {
         self.files[file.0 as usize].origins.push((at as u32, name, line));
     }
 
+    /// All texts with their names, in the order in which they were added.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+        self.files.iter().map(|source| (source.name.as_str(), &source.text))
+    }
+
     /// The name of a text.
     pub fn name(&self, file: FileId) -> &str {
         &self.files[file.0 as usize].name

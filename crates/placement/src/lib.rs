@@ -31,7 +31,7 @@ pub use costs::{Costs, GUESS, Known, Wanted};
 pub use delay::Delay;
 pub use explain::{Demand, Explanation, Way, explain};
 pub use manifest::{ByHand, Click, Library, Manifest, Outline, Text, Traffic};
-pub use plan::{Bound, Document, Placed, Plan, Site};
+pub use plan::{Bound, Document, MadeOf, Placed, Plan, Site};
 pub use policy::{NotPlaced, Policy, place};
 pub use problem::{
     Card, Chain, Edge, FixedOrder, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch,

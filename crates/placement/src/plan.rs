@@ -94,8 +94,32 @@ pub struct Document {
     pub policy: String,
     /// What is known of how good it is.
     pub bound: Bound,
+    /// What it was made of, so that it is deployed on nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_of: Option<MadeOf>,
     /// Chains.
     pub chains: Vec<ChainDocument>,
+}
+
+/// What a plan was made of: files, and how they were read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeOf {
+    /// The manifest's file.
+    pub manifest: String,
+    /// The topology's file.
+    pub topology: String,
+    /// Files of cost profiles that were named besides those of the manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<String>,
+    /// The share that is left unused.
+    #[serde(default)]
+    pub headroom: f64,
+    /// Whether groups with branches and merges do not replicate.
+    #[serde(default)]
+    pub lemur: bool,
+    /// By file that was read: a number that is another one if the file changed.
+    pub digests: BTreeMap<String, String>,
 }
 
 /// A chain in a plan's document.
@@ -171,6 +195,7 @@ impl Document {
             plan: VERSION,
             policy: policy.to_string(),
             bound: plan.bound,
+            made_of: None,
             chains: chains.collect(),
         }
     }

@@ -25,7 +25,7 @@ pub struct Placement<'a> {
 }
 
 /// A rate as `2.24 Gb/s`.
-pub(crate) fn rate(bits: f64) -> String {
+pub fn rate(bits: f64) -> String {
     match bits {
         0.0 => "0 b/s".into(),
         bits if bits >= 1e9 => format!("{:.2} Gb/s", bits / 1e9),

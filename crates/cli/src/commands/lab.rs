@@ -130,7 +130,7 @@ fn down(folder: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn counted(count: usize, one: &str) -> String {
+pub(super) fn counted(count: usize, one: &str) -> String {
     match (count, one.strip_suffix('s')) {
         (1, _) => format!("1 {one}"),
         (_, Some(_)) => format!("{count} {one}es"),

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod click;
 pub(crate) mod compile;
 pub(crate) mod ctl;
+pub(crate) mod deploy;
 pub(crate) mod elements;
 pub(crate) mod explain;
 pub(crate) mod flatten;

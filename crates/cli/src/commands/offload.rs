@@ -134,21 +134,62 @@ pub(crate) fn main(args: &Offload) -> Result<ExitCode, Failure> {
     }
     let (loaded, rack) = Rack::load(&args.topology, &args.limits, &args.variables, &args.file)?;
     let compiled = rack.sited.compile(&loaded, None)?;
-    let (path, name) = (&args.topology, chain(&args.file));
-    let of = Installation { path, name, loaded: &loaded, rack: &rack, compiled: &compiled };
-    let split = Split { args, of };
-    let Action { install, diff, status, .. } = &args.action;
-    if !(*install || *diff || *status) {
-        return split.show();
+    args.run(&loaded, &rack, &compiled)
+}
+
+impl Offload {
+    /// With which a chain is installed.
+    pub(crate) fn installing(file: &str, topology: &str, limits: Limits) -> Self {
+        let action = Action { install: true, diff: false, status: false, remove: false };
+        Self {
+            file: file.into(),
+            variables: Vec::new(),
+            topology: topology.into(),
+            action,
+            traffic: Vec::new(),
+            unproven: false,
+            limit: SHOWN,
+            svg: None,
+            theme: Theme::Auto,
+            json: false,
+            limits,
+        }
     }
-    if *install {
-        split.proven()?;
+
+    /// With which a chain is removed.
+    pub(crate) fn removing(file: &str, topology: &str, limits: Limits) -> Self {
+        let action = Action { install: false, diff: false, status: false, remove: true };
+        Self { action, ..Self::installing(file, topology, limits) }
     }
-    match address(&args.topology, &rack)? {
-        Address::Xdp(site) => split.xdp(site),
-        _ if *install => split.install(),
-        _ if *diff => split.diff(),
-        _ => split.status(),
+
+    /// Does with a chain that was compiled what is asked for.
+    pub(crate) fn run(
+        &self,
+        loaded: &Loaded,
+        rack: &Rack,
+        compiled: &Compiled,
+    ) -> Result<ExitCode, Failure> {
+        let (path, name) = (&self.topology, chain(&self.file));
+        Split { args: self, of: Installation { path, name, loaded, rack, compiled } }.act()
+    }
+}
+
+impl Split<'_> {
+    fn act(&self) -> Result<ExitCode, Failure> {
+        let (split, args, rack) = (self, self.args, self.rack);
+        let Action { install, diff, status, .. } = &args.action;
+        if !(*install || *diff || *status) {
+            return split.show();
+        }
+        if *install {
+            split.proven()?;
+        }
+        match address(&args.topology, rack)? {
+            Address::Xdp(site) => split.xdp(site),
+            _ if *install => split.install(),
+            _ if *diff => split.diff(),
+            _ => split.status(),
+        }
     }
 }
 

@@ -16,27 +16,49 @@ pub fn flatten(chain: &Chain) -> String {
     for package in &chain.requirements {
         let _ = writeln!(text, "require(package {package});");
     }
-    for (node, arguments) in chain.graph.nodes.iter().zip(&chain.arguments) {
-        let _ = write!(text, "{} :: {}", node.name, node.class);
-        let mut arguments: Vec<_> = arguments.iter().map(|a| closed(&a.text)).collect();
-        if arguments.last().is_some_and(|last| last.is_empty()) {
-            arguments.push(String::new());
+    text + &body(chain, &|_| None)
+}
+
+/// The same without what it requires, as a compound has it. Inputs of the compound may take the places of elements.
+pub(super) fn body(chain: &Chain, input: &dyn Fn(NodeId) -> Option<usize>) -> String {
+    let mut text = String::new();
+    for (node, of) in chain.graph.nodes.iter().enumerate() {
+        if input(node).is_none() {
+            let _ = writeln!(text, "{} :: {};", of.name, declaration(chain, node));
         }
-        if !arguments.is_empty() {
-            let _ = write!(text, "({})", arguments.join(", "));
-        }
-        text.push_str(";\n");
     }
     if !chain.graph.edges.is_empty() {
         text.push('\n');
-        connections(chain, &mut text);
+        connections(chain, input, &mut text);
     }
     text
 }
 
+/// An element's class and arguments.
+pub(super) fn declaration(chain: &Chain, node: NodeId) -> String {
+    let class = &chain.graph.nodes[node].class;
+    let mut arguments: Vec<_> = chain.arguments[node].iter().map(|a| closed(&a.text)).collect();
+    if arguments.last().is_some_and(|last| last.is_empty()) {
+        arguments.push(String::new());
+    }
+    match arguments.is_empty() {
+        true => class.clone(),
+        false => format!("{class}({})", arguments.join(", ")),
+    }
+}
+
 /// Writes the edges as chains that are as long as they can be, sources first.
-fn connections(chain: &Chain, text: &mut String) {
-    let graph = &chain.graph;
+fn connections(chain: &Chain, input: &dyn Fn(NodeId) -> Option<usize>, text: &mut String) {
+    let mut graph = chain.graph.clone();
+    let of_input: Vec<Option<usize>> = (0..graph.nodes.len()).map(input).collect();
+    for (node, _) in of_input.iter().enumerate().filter(|(_, of)| of.is_some()) {
+        graph.nodes[node].name = "input".into();
+    }
+    for edge in &mut graph.edges {
+        if let Some(port) = of_input[edge.from.node] {
+            edge.from.port = port;
+        }
+    }
     let mut leaving: Vec<Vec<&Edge>> = vec![Vec::new(); graph.nodes.len()];
     for edge in &graph.edges {
         leaving[edge.from.node].push(edge);

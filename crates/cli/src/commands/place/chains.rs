@@ -47,6 +47,18 @@ pub(super) struct Chains<'a> {
     pub(super) known: Vec<Known>,
     /// Tables that functions are on the first switch.
     pub(super) tables: switch::Known,
+    /// Chains as they were read, if they are wanted.
+    pub(super) read: Option<Vec<Read>>,
+}
+
+/// A chain of a manifest.
+pub(crate) struct Read {
+    pub(crate) name: String,
+    pub(crate) chain: compiler::Chain,
+    pub(crate) functions: Functions,
+    pub(crate) traffic: Vec<Traffic>,
+    /// Frames of its traffic.
+    pub(crate) frames: Vec<Vec<u8>>,
 }
 
 impl<'a> Chains<'a> {
@@ -86,6 +98,7 @@ impl<'a> Chains<'a> {
             now,
             known: Vec::new(),
             tables: switch::Known::new(),
+            read: None,
         })
     }
 
@@ -262,12 +275,17 @@ impl Library for Chains<'_> {
             let of = (function, functions.outputs(at));
             (self.function(chain, &made, of, (&trust, &frames)), function.class.clone())
         };
-        Ok(Outline {
+        let outline = Outline {
             functions: functions.all.iter().enumerate().map(functions_of).collect(),
-            links: functions.links,
-            entries: functions.entries.into_keys().collect(),
-            exits: functions.exits,
-        })
+            links: functions.links.clone(),
+            entries: functions.entries.keys().copied().collect(),
+            exits: functions.exits.clone(),
+        };
+        if let Some(read) = &mut self.read {
+            let (name, traffic) = (chain.name.to_string(), chain.traffic.clone());
+            read.push(Read { name, chain: made.chain, functions, traffic, frames });
+        }
+        Ok(outline)
     }
 }
 

@@ -5,6 +5,7 @@ mod change;
 mod inline;
 mod switch;
 
+use std::collections::BTreeMap;
 use std::io::stdout;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,11 +16,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dataplane::guarded_path;
+use ir::hash::HashFunction;
 use ir::quantity::{self, Unit};
+use ir::topology::Topology;
 use ir::{Sources, nearest};
 use placement::{
-    Document, GUESS, Manifest, NotPlaced, Plan, Policy, Problem, Replication, check, explain,
-    place, without_hosts,
+    Document, GUESS, MadeOf, Manifest, NotPlaced, Plan, Policy, Problem, Replication, check,
+    explain, place, without_hosts,
 };
 use serde_json::json;
 use view::candidates::{Known, Matrix};
@@ -33,6 +36,8 @@ use crate::limits::Limits;
 use crate::signals::interrupt_flag;
 use crate::terminal::{colours, print, print_error};
 use crate::{outputs, theme};
+pub(crate) use chains::Read;
+
 use chains::Chains;
 use switch::Asked;
 
@@ -117,25 +122,87 @@ fn share(text: &str) -> Result<f64, String> {
 const EXPLAINING: Duration = Duration::from_secs(10);
 
 /// What is to be placed, and where.
-struct Task {
-    problem: Problem,
+pub(crate) struct Task {
+    pub(crate) problem: Problem,
     /// What is known of functions that are Click.
     known: Vec<Known>,
     /// The name of the switch.
     name: String,
     /// What it holds.
-    switch: Asked,
+    pub(crate) switch: Asked,
+    /// The rack.
+    pub(crate) rack: Topology,
+    /// What it was read from.
+    pub(crate) made_of: MadeOf,
+    /// The chains, if they are wanted.
+    pub(crate) read: Vec<Read>,
 }
 
-/// Reads what is to be placed, and where.
-fn task(args: &Place) -> Result<Task, Failure> {
+impl Place {
+    /// With which a plan was made.
+    pub(crate) fn of(made_of: &MadeOf, limits: Limits) -> Self {
+        Self {
+            manifest: made_of.manifest.clone(),
+            topology: made_of.topology.clone(),
+            policy: String::new(),
+            time: Duration::ZERO,
+            headroom: made_of.headroom,
+            rules: if made_of.lemur { "lemur" } else { "model" }.into(),
+            costs: made_of.costs.clone(),
+            matrix: false,
+            explain: None,
+            svg: None,
+            theme: Theme::Auto,
+            check: None,
+            from: None,
+            down: Vec::new(),
+            output: None,
+            json: false,
+            limits,
+        }
+    }
+
+    /// What was read for a plan.
+    fn made_of(&self, sources: &Sources) -> Result<MadeOf, Failure> {
+        let absolute = |path: &str| {
+            let path = std::path::absolute(path).map_err(|why| format!("{path}: {why}"))?;
+            Ok::<String, String>(path.to_string_lossy().into_owned())
+        };
+        let mut digests = BTreeMap::new();
+        // Of texts of one name the first is the file; the others were made from it.
+        for (name, text) in sources.all() {
+            let name = absolute(name)?;
+            digests.entry(name).or_insert_with(|| digest(text));
+        }
+        Ok(MadeOf {
+            manifest: absolute(&self.manifest)?,
+            topology: absolute(&self.topology)?,
+            costs: self.costs.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+            headroom: self.headroom,
+            lemur: self.rules == "lemur",
+            digests,
+        })
+    }
+}
+
+/// A number that is another one if a text changed.
+fn digest(text: &str) -> String {
+    let chunk = |bytes: &[u8]| bytes.iter().fold(1, |sum: u128, byte| sum << 8 | u128::from(*byte));
+    let chunks = text.as_bytes().chunks(15).map(chunk);
+    format!("{:016x}", HashFunction::MixedFnv1a.hash(chunks))
+}
+
+/// Reads what is to be placed, and where; chains are kept if they are wanted.
+pub(crate) fn task(args: &Place, are_wanted: bool) -> Result<Task, Failure> {
     let rack = topology(&args.topology, &args.limits)?;
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.manifest)?;
+    files.configuration(&mut sources, &args.topology)?;
     let text = Arc::clone(sources.text(file));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut chains = Chains::new((sources, file, files), &args.limits, &rack, now)?;
+    chains.read = are_wanted.then(Vec::new);
     for path in &args.costs {
         if let Err(found) = chains.profile(path) {
             return Err(Failure::of(found, chains.sources));
@@ -150,6 +217,8 @@ fn task(args: &Place) -> Result<Task, Failure> {
     let problem = Problem { headroom: args.headroom, replication, ..problem };
     let mut tables = std::mem::take(&mut chains.tables);
     let switch = Asked::new(chains.switch(), &problem, &mut tables);
+    let made_of = args.made_of(&chains.sources)?;
+    let read = chains.read.unwrap_or_default();
     let mut known = chains.known;
     // What the manifest says by hand goes before what was found.
     for known in &mut known {
@@ -164,8 +233,8 @@ fn task(args: &Place) -> Result<Task, Failure> {
             known.cost = "as the manifest says".into();
         }
     }
-    let name = rack.switches.into_keys().next().unwrap_or_default();
-    Ok(Task { problem, known, name, switch })
+    let name = rack.switches.keys().next().cloned().unwrap_or_default();
+    Ok(Task { problem, known, name, switch, rack, made_of, read })
 }
 
 /// Warns of guesses that SLOs rest on.
@@ -228,7 +297,7 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.svg {
         outputs::check(path).map_err(|why| format!("--svg: {why}"))?;
     }
-    let Task { problem, known, name, switch } = task(args)?;
+    let Task { problem, known, name, switch, made_of, .. } = task(args, false)?;
     if args.matrix {
         let matrix = Matrix { known: &known };
         match args.json {
@@ -243,7 +312,8 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     let (plan, policy, more) = plan(args, (&problem, &switch), &down)?;
     let slacks = check(&problem, &switch, &plan)
         .map_err(|wrong| format!("the plan does not hold:\n  {}", wrong.join("\n  ")))?;
-    let document = Document::of(&problem, &plan, &policy);
+    let mut document = Document::of(&problem, &plan, &policy);
+    document.made_of = Some(made_of);
     let text = format!("{:#}\n", json!(document));
     if let Some(path) = &args.output {
         guarded_path::write(path, text.as_bytes())

@@ -13,7 +13,7 @@ pub(super) type Known = HashMap<(String, String), Member>;
 type Answers = HashMap<Vec<(usize, usize)>, Result<Taken, String>>;
 
 /// A switch that was asked what it holds.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     name: String,
     joint: Joint,
     /// Answers so far.

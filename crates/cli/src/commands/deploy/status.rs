@@ -1,0 +1,319 @@
+//! What a deployment was planned to give each chain, and what it gives.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use engine::control::Client;
+use engine::control::protocol::{Counters, CountersAnswer, LatencyOf};
+use engine::control::rates::{Percentiles, Rates};
+use ir::topology::Topology;
+use placement::{Delay, Plan, Problem, Site};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use view::paint::shown;
+use view::placement::rate;
+use view::table::Table;
+
+use super::chains::Joint;
+use crate::failure::Failure;
+use crate::terminal::print;
+
+/// The file of the state in the folder of a deployment.
+pub(super) const FILE: &str = "state.json";
+
+/// What was deployed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) chains: Vec<Chain>,
+    pub(super) servers: Vec<Server>,
+}
+
+/// A chain, and what is planned for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Chain {
+    name: String,
+    /// What its names begin with in the chains as one.
+    prefix: String,
+    /// Elements that count what comes in.
+    ingress: Vec<String>,
+    /// Elements that send.
+    egress: Vec<String>,
+    /// Bits a second, and the least of them.
+    rate: f64,
+    least: f64,
+    /// Seconds.
+    delay: f64,
+    /// Of it, on cores.
+    on_cores: f64,
+    /// Its functions, and where they are planned.
+    functions: Vec<(String, String)>,
+}
+
+/// A server.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) netns: Option<String>,
+    /// Cores that are planned.
+    pub(super) cores: usize,
+    /// Those that it has.
+    pub(super) cpus: Vec<usize>,
+    /// Where it is asked.
+    pub(super) socket: String,
+}
+
+impl State {
+    /// Of a plan.
+    pub(super) fn of(problem: &Problem, plan: &Plan, joint: &Joint<'_>, rack: &Topology) -> Self {
+        let mut cores: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut chains = Vec::new();
+        for (at, (chain, placed)) in problem.chains.iter().zip(&plan.chains).enumerate() {
+            for (host, count) in placed.cores.iter().flatten() {
+                *cores.entry(*host).or_default() += count;
+            }
+            let delay = Delay::of(problem, chain, &placed.sites);
+            let place = |site: &Site| match site.host() {
+                None => "switch".to_string(),
+                Some(host) => problem.hosts[host].name.clone(),
+            };
+            let known = &joint.chains[at].functions.all;
+            let functions = chain.functions.iter().zip(&placed.sites);
+            // What stands for wires in a plan is no function.
+            let functions = functions.filter(|(of, _)| known.iter().any(|f| f.name == of.name));
+            let part = &joint.joined.parts[at];
+            chains.push(Chain {
+                name: chain.name.clone(),
+                prefix: part.prefix.clone(),
+                ingress: part.ingress.values().cloned().collect(),
+                egress: part.egress.clone(),
+                rate: placed.rate,
+                least: chain.slo.min,
+                delay: delay.total(),
+                on_cores: delay.execution,
+                functions: functions.map(|(of, site)| (of.name.clone(), place(site))).collect(),
+            });
+        }
+        // Where all is on the switch, somebody takes what that leaves.
+        if cores.is_empty() && !problem.hosts.is_empty() {
+            cores.insert(0, 1);
+        }
+        let server = |(host, count): (&usize, &usize)| {
+            let name = problem.hosts[*host].name.clone();
+            let netns = rack.servers.get(&name).and_then(|server| server.netns.clone());
+            Server { name, netns, cores: *count, cpus: Vec::new(), socket: String::new() }
+        };
+        Self { chains, servers: cores.iter().map(server).collect() }
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        format!("{:#}\n", json!(self))
+    }
+
+    /// What runs where.
+    pub(super) fn text(&self) -> String {
+        let mut table = Table::new(["chain", "planned", "functions"]);
+        for chain in &self.chains {
+            let functions = chain.functions.iter();
+            let functions: Vec<String> =
+                functions.map(|(name, on)| format!("{} on {on}", shown(name))).collect();
+            table.row([shown(&chain.name).into(), rate(chain.rate), functions.join(", ")]);
+        }
+        let mut text = table.render() + "\n";
+        for server in &self.servers {
+            let cpus: Vec<String> = server.cpus.iter().map(usize::to_string).collect();
+            let (name, cpus, socket) = (&server.name, cpus.join(", "), &server.socket);
+            text += &format!("{name} runs on CPU {cpus}: `catena top --socket {socket}`\n");
+        }
+        text
+    }
+}
+
+/// What a chain got.
+#[derive(Default)]
+struct Got {
+    /// Bits a second.
+    taken: f64,
+    given: f64,
+    /// Packets a second by reason.
+    dropped: BTreeMap<String, f64>,
+    /// On cores.
+    delay: Option<Percentiles>,
+}
+
+/// `--status`.
+pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<ExitCode, Failure> {
+    let path = folder.join(FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            return Err("nothing of this plan is installed".to_string().into());
+        }
+        other => other.map_err(|why| format!("{}: {why}", path.display()))?,
+    };
+    let state: State =
+        serde_json::from_str(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+    let mut clients = Vec::new();
+    let mut wrong = Vec::new();
+    for server in &state.servers {
+        match ask(server, None) {
+            Ok(first) => clients.push((server, first)),
+            Err(why) => wrong.push(format!("{} does not answer: {why}", server.name)),
+        }
+    }
+    // Nobody sends: it is waited for as long.
+    let (_sender, end) = channel::<()>();
+    let _ = end.recv_timeout(period);
+    let mut got: Vec<Got> = state.chains.iter().map(|_| Got::default()).collect();
+    let mut lines = Vec::new();
+    for (server, (mut client, then)) in clients {
+        let now = match ask(server, Some(&mut client)) {
+            Ok((_, now)) => now,
+            Err(why) => {
+                wrong.push(format!("{} does not answer: {why}", server.name));
+                continue;
+            }
+        };
+        let rates = Rates::between(&then, &now);
+        let busy: f64 = rates.cores.iter().map(|core| core.busy).sum();
+        let taken: f64 = rates.cores.iter().map(|core| core.taken).sum();
+        let each = if taken > 0.0 {
+            format!(", {:.0} ns a packet", busy * 1e9 / taken)
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "{}: {busy:.2} of {} cores busy, {taken:.0} packets a second{each}",
+            server.name,
+            server.cpus.len()
+        ));
+        for (chain, got) in state.chains.iter().zip(&mut got) {
+            got.add(chain, &rates);
+        }
+        let unclaimed = rates.drops.iter().filter(|drop| {
+            !state.chains.iter().any(|chain| drop.name.starts_with(&format!("{}/", chain.prefix)))
+        });
+        let unclaimed: f64 = unclaimed.map(|drop| drop.dropped).sum();
+        if unclaimed > 0.0 {
+            lines.push(format!("{}: {unclaimed:.0} frames a second are no chain's", server.name));
+        }
+    }
+    let verdicts: Vec<(bool, String)> =
+        state.chains.iter().zip(&got).map(|(chain, got)| verdict(chain, got)).collect();
+    let is_well = wrong.is_empty() && verdicts.iter().all(|(is_well, _)| *is_well);
+    if as_json {
+        let chains = state.chains.iter().zip(&got).zip(&verdicts);
+        let chain = |((chain, got), (is_well, verdict)): ((&Chain, &Got), &(bool, String))| {
+            json!({
+                "name": chain.name,
+                "planned": {"rate": chain.rate, "least": chain.least, "delay": chain.delay},
+                "in": got.taken,
+                "out": got.given,
+                "dropped": got.dropped,
+                "on_cores": got.delay,
+                "is_well": is_well,
+                "verdict": verdict,
+            })
+        };
+        let chains: Vec<_> = chains.map(chain).collect();
+        print(&format!("{:#}\n", json!({"chains": chains, "servers": lines, "wrong": wrong})));
+    } else {
+        let mut table = Table::new([
+            "chain",
+            "planned",
+            "least",
+            "in",
+            "out",
+            "dropped",
+            "delay planned",
+            "on cores",
+            "and there p50",
+            "p99",
+            "",
+        ]);
+        for ((chain, got), (_, verdict)) in state.chains.iter().zip(&got).zip(&verdicts) {
+            let micro = |seconds: f64| format!("{:.1} us", seconds * 1e6);
+            let timed = |of: fn(&Percentiles) -> u64| {
+                got.delay.as_ref().map_or("-".into(), |of_all| micro(of(of_all) as f64 / 1e9))
+            };
+            let most = got.dropped.iter().max_by(|a, b| a.1.total_cmp(b.1));
+            let all: f64 = got.dropped.values().sum();
+            table.row([
+                shown(&chain.name).into(),
+                rate(chain.rate),
+                rate(chain.least),
+                rate(got.taken),
+                rate(got.given),
+                most.map_or("-".into(), |(why, _)| format!("{all:.0}/s ({})", shown(why))),
+                micro(chain.delay),
+                micro(chain.on_cores),
+                timed(|of| of.p50),
+                timed(|of| of.p99),
+                verdict.clone(),
+            ]);
+        }
+        print(&table.render());
+        for line in lines.iter().chain(&wrong) {
+            print(&format!("  {line}\n"));
+        }
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn ask(server: &Server, client: Option<&mut Client>) -> Result<(Client, CountersAnswer), String> {
+    let connect = || Client::connect(server.socket.as_ref()).map_err(|why| why.to_string());
+    match client {
+        None => {
+            let mut client = connect()?;
+            let answer = client.ask(Counters {}).map_err(|why| why.to_string())?;
+            Ok((client, answer))
+        }
+        Some(client) => {
+            let answer = client.ask(Counters {}).map_err(|why| why.to_string())?;
+            Ok((connect()?, answer))
+        }
+    }
+}
+
+impl Got {
+    /// Adds what a server did of a chain.
+    fn add(&mut self, chain: &Chain, rates: &Rates) {
+        for line in &rates.elements {
+            if chain.ingress.contains(&line.name) {
+                self.taken += line.bits.unwrap_or(0.0);
+            }
+            if chain.egress.contains(&line.name) {
+                self.given += line.bits.unwrap_or(0.0);
+            }
+        }
+        let prefix = format!("{}/", chain.prefix);
+        for drop in rates.drops.iter().filter(|drop| drop.name.starts_with(&prefix)) {
+            *self.dropped.entry(drop.reason.clone()).or_default() += drop.dropped;
+        }
+        let of_chain =
+            |of: &&Percentiles| of.of == LatencyOf::Chain && chain.egress.contains(&of.name);
+        let slowest = rates.latencies.iter().filter(of_chain).max_by_key(|of| of.p99);
+        self.delay = self.delay.take().or(slowest.cloned());
+    }
+}
+
+/// What is taken as met, of a rate.
+const NEARLY: f64 = 0.95;
+
+/// Whether a chain has what was planned, and what is off.
+fn verdict(chain: &Chain, got: &Got) -> (bool, String) {
+    let wanted = got.taken.min(chain.rate);
+    match () {
+        () if got.taken == 0.0 => (true, "no traffic".into()),
+        () if got.given < NEARLY * got.taken.min(chain.least) => (
+            false,
+            format!("short of its least rate by {}", rate(got.taken.min(chain.least) - got.given)),
+        ),
+        () if got.given < NEARLY * wanted => {
+            (true, format!("{} less leave than were planned", rate(wanted - got.given)))
+        }
+        () if got.taken < NEARLY * chain.rate => (true, "less comes than was planned".into()),
+        () => (true, "as planned".into()),
+    }
+}

@@ -1,0 +1,262 @@
+//! Several chains as one: each is a compound, and frames of a wire that several of them take go to the one whose addresses
+//! they have. So chains share a device as the branches of a chain do: its entries are one set, tags are numbered once, and
+//! the proof says that no chain takes another's packets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use elements::element::Boundary;
+use elements::registry;
+use ir::NodeId;
+
+use super::Chain;
+use super::flatten;
+
+/// IPv4 addresses: one, and how many of its bits all have.
+type Network = (Ipv4Addr, u8);
+
+/// Frames of a wire that a chain takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The wire.
+    pub wire: String,
+    /// Their source addresses; any, if nothing is said.
+    pub source: Option<(Ipv4Addr, u8)>,
+    /// Their destination addresses.
+    pub destination: Option<(Ipv4Addr, u8)>,
+}
+
+/// A chain that is to be joined with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Joining<'a> {
+    /// What people call it.
+    pub name: &'a str,
+    /// The chain.
+    pub chain: &'a Chain,
+    /// What it takes of wires that others take frames from, too.
+    pub takes: &'a [Taken],
+}
+
+/// A chain that was joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// What the names of its elements begin with.
+    pub prefix: String,
+    /// Elements that count what comes into it, by wire: a source, or a counter.
+    pub ingress: BTreeMap<String, String>,
+    /// Elements that send what leaves it.
+    pub egress: Vec<String>,
+}
+
+/// Chains as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// The configuration.
+    pub text: String,
+    /// By chain.
+    pub parts: Vec<Part>,
+}
+
+/// Joins chains.
+///
+/// # Errors
+/// All frames that would be taken by two of them, in words.
+pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
+    let mut joined = Joined::default();
+    let mut wrong = Vec::new();
+    // By wire: the chains that frames come into from there, with the elements that receive them.
+    let mut wires: BTreeMap<String, Vec<(usize, NodeId)>> = BTreeMap::new();
+    for (at, of) in all.iter().enumerate() {
+        let names: BTreeSet<String> = joined.parts.iter().map(|part| part.prefix.clone()).collect();
+        let mut part = Part { prefix: identifier(of.name, &names), ..Part::default() };
+        for (node, is) in boundaries(of.chain) {
+            match is {
+                Boundary::Ingress => {
+                    wires.entry(wire(of.chain, node)).or_default().push((at, node));
+                }
+                Boundary::Egress => {
+                    part.egress
+                        .push(format!("{}/{}", part.prefix, of.chain.graph.nodes[node].name));
+                }
+            }
+        }
+        joined.parts.push(part);
+    }
+    let requirements: BTreeSet<&String> =
+        all.iter().flat_map(|of| &of.chain.requirements).collect();
+    for package in requirements {
+        let _ = writeln!(joined.text, "require(package {package});");
+    }
+    // By chain and the element that received frames: the input that takes its place.
+    let mut inputs: BTreeMap<(usize, NodeId), usize> = BTreeMap::new();
+    let mut between = String::new();
+    for (number, (name, takers)) in wires.iter().enumerate() {
+        if let [(at, node)] = takers[..] {
+            let part = &mut joined.parts[at];
+            let element = format!("{}/{}", part.prefix, all[at].chain.graph.nodes[node].name);
+            part.ingress.insert(name.clone(), element);
+            continue;
+        }
+        let patterns = match patterns(all, name, takers) {
+            Ok(patterns) => patterns,
+            Err(mut found) => {
+                wrong.append(&mut found);
+                continue;
+            }
+        };
+        let (first, node) = takers[0];
+        let source = flatten::declaration(all[first].chain, node);
+        let tests: Vec<&str> = patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
+        let _ = writeln!(between, "wire{number} :: {source};");
+        let _ = writeln!(between, "whose{number} :: Classifier({});", tests.join(", "));
+        let _ = writeln!(between, "wire{number} -> whose{number};");
+        for (at, node) in takers {
+            let part = &mut joined.parts[*at];
+            let counter = format!("{}_from{number}", part.prefix);
+            let port = inputs.keys().filter(|(of, _)| of == at).count();
+            inputs.insert((*at, *node), port);
+            let _ = writeln!(between, "{counter} :: Counter -> [{port}] {};", part.prefix);
+            part.ingress.insert(name.clone(), counter);
+        }
+        for (output, (_, at)) in patterns.iter().enumerate() {
+            let _ = writeln!(
+                between,
+                "whose{number}[{output}] -> {}_from{number};",
+                joined.parts[*at].prefix
+            );
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    for (at, of) in all.iter().enumerate() {
+        let body = flatten::body(of.chain, &|node| inputs.get(&(at, node)).copied());
+        let _ = write!(joined.text, "\n{} :: {{\n{body}}};\n", joined.parts[at].prefix);
+    }
+    if !between.is_empty() {
+        let _ = write!(joined.text, "\n{between}");
+    }
+    Ok(joined)
+}
+
+/// The elements at which frames come in and leave.
+fn boundaries(chain: &Chain) -> impl Iterator<Item = (NodeId, Boundary)> + '_ {
+    let nodes = chain.graph.nodes.iter().enumerate();
+    nodes.filter_map(|(node, of)| Some((node, registry::find(&of.class)?.boundary?)))
+}
+
+/// The device or file of an element.
+fn wire(chain: &Chain, node: NodeId) -> String {
+    chain.arguments[node].first().map_or_else(String::new, |first| first.text.trim().to_string())
+}
+
+/// A name as Click has them, that no other chain has and no element class.
+fn identifier(name: &str, taken: &BTreeSet<String>) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut name: String = name.chars().map(letter).collect();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.insert_str(0, "chain_");
+    }
+    let is_taken = |name: &String| {
+        taken.contains(name)
+            || registry::find(name).is_some()
+            || ["input", "output", "define", "require", "elementclass", "provide"]
+                .contains(&name.as_str())
+            || ["wire", "whose"].iter().any(|of| name.starts_with(of))
+    };
+    while is_taken(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// What a classifier tests of a wire's frames, and the chain that takes what passes: the one that takes all that is left
+/// is the last.
+fn patterns(
+    all: &[Joining<'_>],
+    wire: &str,
+    takers: &[(usize, NodeId)],
+) -> Result<Vec<(String, usize)>, Vec<String>> {
+    let mut taken: Vec<(usize, Taken)> = Vec::new();
+    for (at, _) in takers {
+        let before = taken.len();
+        let own = all[*at].takes.iter().filter(|of| of.wire == wire);
+        taken.extend(own.map(|of| (*at, of.clone())));
+        if taken.len() == before {
+            let rest = Taken { wire: wire.into(), source: None, destination: None };
+            taken.push((*at, rest));
+        }
+    }
+    let mut wrong = Vec::new();
+    for (number, (a, one)) in taken.iter().enumerate() {
+        for (b, other) in &taken[number + 1..] {
+            let is_all = |of: &Taken| of.source.is_none() && of.destination.is_none();
+            // What is said goes before the rest.
+            if a != b && meet(one, other) && is_all(one) == is_all(other) {
+                let (a, b) = (all[*a].name, all[*b].name);
+                wrong.push(format!(
+                    "chains '{a}' and '{b}' both take {} from wire '{wire}': say in their `traffic` which addresses are whose, such as \
+                     `{{ in: {wire}, src: 10.7.0.0/16 }}`",
+                    words(one, other)
+                ));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    taken.sort_by_key(|(_, of)| of.source.is_none() && of.destination.is_none());
+    let tests = taken.iter().flat_map(|(at, of)| tests(of).into_iter().map(|test| (test, *at)));
+    Ok(tests.collect())
+}
+
+fn words(one: &Taken, other: &Taken) -> String {
+    let all = |of: &Taken| of.source.is_none() && of.destination.is_none();
+    if all(one) && all(other) { "all frames".into() } else { "some frames".into() }
+}
+
+/// Whether a frame can be both.
+fn meet(one: &Taken, other: &Taken) -> bool {
+    let meet = |a: Option<Network>, b: Option<Network>| match (a, b) {
+        (Some((a, n)), Some((b, m))) => {
+            let mask = mask(n.min(m));
+            u32::from(a) & mask == u32::from(b) & mask
+        }
+        _ => true,
+    };
+    meet(one.source, other.source) && meet(one.destination, other.destination)
+}
+
+fn mask(bits: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
+}
+
+/// Offsets in frames without a VLAN tag: of addresses in IPv4 packets, and of those that ARP is about.
+const IP: [u32; 2] = [26, 30];
+const ARP: [u32; 2] = [28, 38];
+
+/// What a classifier tests: packets with these addresses, and questions and answers of ARP about them.
+fn tests(of: &Taken) -> Vec<String> {
+    let test = |offset: u32, (address, bits): Network| {
+        let mask = mask(bits);
+        match bits {
+            0 => String::new(),
+            _ => format!(" {offset}/{:08x}%{mask:08x}", u32::from(address) & mask),
+        }
+    };
+    let Taken { source, destination, .. } = of;
+    if source.is_none() && destination.is_none() {
+        return vec!["-".into()];
+    }
+    let at = |[from, to]: [u32; 2]| {
+        let from = source.map_or_else(String::new, |network| test(from, network));
+        from + &destination.map_or_else(String::new, |network| test(to, network))
+    };
+    // Who asks is known by the own address, whoever is asked for.
+    let arp = match source {
+        Some(source) => test(ARP[0], *source),
+        None => at(ARP),
+    };
+    vec![format!("12/0800{}", at(IP)), format!("12/0806{arp}")]
+}
