@@ -3,6 +3,7 @@
 
 mod bench;
 mod change;
+mod deploy;
 mod dispatch;
 mod load;
 mod manners;

@@ -13,6 +13,8 @@ pub struct Rack {
     /// What names begin with.
     name: String,
     folder: PathBuf,
+    /// Deployments to be taken back before it goes.
+    plans: Vec<PathBuf>,
     /// The topology's file.
     pub file: PathBuf,
     /// Whether it is taken down in the end.
@@ -29,7 +31,7 @@ impl Rack {
         let control = folder.join("tor.mgmt");
         let topology = topology.replace("XX", &name).replace("CONTROL", &control.to_string_lossy());
         std::fs::write(&file, topology).unwrap();
-        Self { name, folder, file, is_up: false }
+        Self { name, folder, plans: Vec::new(), file, is_up: false }
     }
 
     /// Makes the rack, which stays until this is dropped.
@@ -42,6 +44,32 @@ impl Rack {
 
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Writes a file beside the topology; `XX` in it stands for what names begin with.
+    pub fn write_beside(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text.replace("XX", &self.name)).unwrap();
+        path
+    }
+
+    /// Places the chains of a manifest; the plan, which is taken back before the rack goes.
+    #[track_caller]
+    pub fn place(&mut self, manifest: &Path) -> PathBuf {
+        let plan = self.folder.join(format!("{}.json", self.name));
+        let mut place = Command::new(CATENA.0);
+        place.arg("place").arg(manifest).arg("--topology").arg(&self.file);
+        run(place.arg("-o").arg(&plan));
+        self.plans.push(plan.clone());
+        plan
+    }
+
+    /// Flow entries of the switch.
+    #[track_caller]
+    pub fn entries(&self) -> usize {
+        let socket = format!("unix:{}", self.folder.join("tor.mgmt").display());
+        let said = run(Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &socket]));
+        said.matches("cookie=").count()
     }
 
     fn command(&self) -> Command {
@@ -87,6 +115,9 @@ impl Rack {
 
 impl Drop for Rack {
     fn drop(&mut self) {
+        for plan in &self.plans {
+            let _ = Command::new(CATENA.0).arg("deploy").arg(plan).arg("--down").output();
+        }
         if self.is_up {
             let _ = self.command().arg("--down").output();
         }
@@ -110,7 +141,7 @@ hosts:
   XXleft: { addresses: [10.1.0.2/24, 'fd00::2/64'], gateway: 10.1.0.1, mac: 02:00:00:00:01:02 }
 ";
 
-fn said(output: &Output) -> String {
+pub fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     text(&output.stdout) + &text(&output.stderr)
 }

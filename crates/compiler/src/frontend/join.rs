@@ -260,3 +260,84 @@ fn tests(of: &Taken) -> Vec<String> {
     };
     vec![format!("12/0800{}", at(IP)), format!("12/0806{arp}")]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontend::{Options, elaborate};
+    use elements::configure::Files;
+    use ir::{FileId, Sources, has_errors};
+
+    struct NoFiles;
+
+    impl Files for NoFiles {
+        fn read(&mut self, _: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
+            Err(format!("no {path}"))
+        }
+    }
+
+    fn chain(text: &str) -> Chain {
+        let mut sources = Sources::new();
+        let file = sources.add("chain", text);
+        let options = Options::of(Vec::new());
+        let (chain, found) = elaborate(&mut sources, file, &options, &mut NoFiles);
+        assert!(!has_errors(&found), "{text}: {found:?}");
+        chain.expect("a chain")
+    }
+
+    fn taken(wire: &str, source: Option<(Ipv4Addr, u8)>) -> Taken {
+        Taken { wire: wire.into(), source, destination: None }
+    }
+
+    const CHAIN: &str = "FromDevice(lan) -> f :: { input -> Strip(14) -> Unstrip(14) -> output }
+         -> ToDevice(wan); FromDevice(wan) -> ToDevice(lan);";
+    const OTHER: &str = "FromDevice(lan) -> ToDevice(wan)";
+
+    #[test]
+    fn chains_that_share_a_wire_are_a_chain() {
+        let (a, b) = (chain(CHAIN), chain(OTHER));
+        let network = |last| Some((Ipv4Addr::new(10, last, 3, 4), 16));
+        let (of_a, of_b) = ([taken("lan", network(7))], [taken("lan", network(8))]);
+        let all = [
+            Joining { name: "customer-7", chain: &a, takes: &of_a },
+            Joining { name: "8", chain: &b, takes: &of_b },
+        ];
+        let joined = join(&all).expect("they are apart");
+        for test in [
+            "12/0800 26/0a070000%ffff0000, 12/0806 28/0a070000%ffff0000",
+            "12/0800 26/0a080000%ffff0000, 12/0806 28/0a080000%ffff0000",
+        ] {
+            assert!(joined.text.contains(test), "{}", joined.text);
+        }
+        let whole = chain(&joined.text);
+        let [seven, eight] = &joined.parts[..] else { panic!("{:?}", joined.parts) };
+        assert_eq!((seven.prefix.as_str(), eight.prefix.as_str()), ("customer_7", "chain_8"));
+        // What only one takes comes to it as before.
+        assert!(seven.ingress["wan"].starts_with("customer_7/"));
+        for part in [seven, eight] {
+            for name in part.ingress.values().chain(&part.egress) {
+                assert!(whole.find(name).is_some(), "{name}: {}", joined.text);
+            }
+        }
+        assert!(whole.find("customer_7/f/Strip@1").is_some(), "{}", joined.text);
+    }
+
+    #[test]
+    fn frames_that_two_chains_take_are_named() {
+        let (a, b) = (chain(OTHER), chain(OTHER));
+        let wide = [taken("lan", Some((Ipv4Addr::new(10, 0, 0, 0), 8)))];
+        let narrow = [taken("lan", Some((Ipv4Addr::new(10, 7, 0, 0), 16)))];
+        let of = |takes: [&[Taken]; 2]| {
+            let [x, y] = takes;
+            let x = Joining { name: "x", chain: &a, takes: x };
+            join(&[x, Joining { name: "y", chain: &b, takes: y }])
+        };
+        for takes in [[&wide[..], &narrow[..]], [&[], &[]]] {
+            let wrong = of(takes).expect_err("they meet");
+            assert!(wrong.len() == 1 && wrong[0].contains("chains 'x' and 'y' both"), "{wrong:?}");
+        }
+        // Who says nothing takes what is left.
+        let joined = of([&[], &narrow[..]]).expect("the rest is x's");
+        assert!(joined.text.contains("12/0806 28/0a070000%ffff0000, -)"), "{}", joined.text);
+    }
+}

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use elements::device::{Device, Event, Received, Wake};
+use elements::device::{Device, Event, Owned, Received, Wake};
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 
@@ -176,6 +176,10 @@ impl Device for Handle {
 
     fn flush(&mut self) -> Result<(), String> {
         self.shared.with(|shared| shared.device.flush())
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+        self.shared.with(|shared| shared.device.steer(owned))
     }
 
     fn wait_on(&self) -> Option<Wake> {

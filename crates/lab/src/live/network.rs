@@ -165,7 +165,8 @@ impl Drop for Network {
     }
 }
 
-fn enter(namespace: &str) {
+/// Has the calling thread be in a namespace.
+pub fn enter(namespace: &str) {
     let namespace = File::open(format!("/run/netns/{namespace}")).unwrap();
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
 }

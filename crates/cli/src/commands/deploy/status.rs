@@ -112,6 +112,21 @@ impl State {
         format!("{:#}\n", json!(self))
     }
 
+    /// How much of a server is used, and how much would be by the costs of the plan.
+    fn load(&self, server: &Server, got: &[Got], busy: f64) -> String {
+        let is_here = |chain: &Chain| chain.functions.iter().any(|(_, on)| *on == server.name);
+        let here = self.chains.iter().zip(got).filter(|(chain, _)| is_here(chain));
+        let planned: f64 = here.map(|(chain, got)| got.packets * chain.on_cores).sum();
+        let said = format!("{}: {busy:.3} of {} cores busy", server.name, server.cpus.len());
+        match planned > 0.0 {
+            true => format!(
+                "{said}; {planned:.3} by the costs of the plan, so functions there cost {:.2} times what it says",
+                busy / planned
+            ),
+            false => said,
+        }
+    }
+
     /// What runs where.
     pub(super) fn text(&self) -> String {
         let mut table = Table::new(["chain", "planned", "functions"]);
@@ -134,6 +149,8 @@ impl State {
 /// What a chain got.
 #[derive(Default)]
 struct Got {
+    /// Packets a second that came.
+    packets: f64,
     /// Bits a second.
     taken: f64,
     given: f64,
@@ -176,18 +193,11 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
             }
         };
         let rates = Rates::between(&then, &now);
-        let busy: f64 = rates.cores.iter().map(|core| core.busy).sum();
-        let taken: f64 = rates.cores.iter().map(|core| core.taken).sum();
-        let each = if taken > 0.0 {
-            format!(", {:.0} ns a packet", busy * 1e9 / taken)
-        } else {
-            String::new()
-        };
-        lines.push(format!(
-            "{}: {busy:.2} of {} cores busy, {taken:.0} packets a second{each}",
-            server.name,
-            server.cpus.len()
-        ));
+        let mut here: Vec<Got> = state.chains.iter().map(|_| Got::default()).collect();
+        for (chain, got) in state.chains.iter().zip(&mut here) {
+            got.add(chain, &rates);
+        }
+        lines.push(state.load(server, &here, rates.cores.iter().map(|core| core.busy).sum()));
         for (chain, got) in state.chains.iter().zip(&mut got) {
             got.add(chain, &rates);
         }
@@ -220,16 +230,7 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
         print(&format!("{:#}\n", json!({"chains": chains, "servers": lines, "wrong": wrong})));
     } else {
         let mut table = Table::new([
-            "chain",
-            "planned",
-            "least",
-            "in",
-            "out",
-            "dropped",
-            "delay planned",
-            "on cores",
-            "and there p50",
-            "p99",
+            "chain", "planned", "least", "in", "out", "dropped", "delay", "on cores", "p50", "p99",
             "",
         ]);
         for ((chain, got), (_, verdict)) in state.chains.iter().zip(&got).zip(&verdicts) {
@@ -282,6 +283,7 @@ impl Got {
         for line in &rates.elements {
             if chain.ingress.contains(&line.name) {
                 self.taken += line.bits.unwrap_or(0.0);
+                self.packets += line.taken.or(line.packets).unwrap_or(0.0);
             }
             if chain.egress.contains(&line.name) {
                 self.given += line.bits.unwrap_or(0.0);

@@ -1,0 +1,252 @@
+//! Plans on racks of namespaces: chains that share a switch, and the server behind it.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use lab::live::network::run;
+use lab::live::{PATIENCE, Process, bytes, possible, until};
+use serde_json::Value;
+
+use crate::CATENA;
+use crate::namespaces::{Rack, said};
+
+const FUNCTIONS: &str = include_str!("../../../../examples/lab/functions.click");
+
+const RACK: &str = "\
+switches:
+  XXtor:
+    target: ovs
+    control: unix:CONTROL
+    ports:
+      left: { number: 1, trust: [lengths, ip-checksum, ip-options, mtu] }
+      right: { number: 2, trust: [lengths, ip-checksum, ip-options, mtu] }
+      up: { number: 3 }
+servers:
+  s1:
+    netns: XXs1
+    cores: 2
+    clock: 2.1 GHz
+    ports: { eth0: { rate: 10 Gbps, delay: 5 us } }
+links: [[XXtor.up, s1.eth0]]
+wires: { XXleft: XXtor.left, XXright: XXtor.right }
+hosts:
+  XXleft: { addresses: [10.1.0.2/24, 10.8.0.2/24], gateway: 10.1.0.1, mac: 02:00:00:00:01:02 }
+  XXright: { addresses: [10.2.0.2/24, 10.99.0.1/24], gateway: 10.2.0.1, mac: 02:00:00:00:02:02 }
+";
+
+/// A router, that the switch does all of, and a translator, that is the server's. Whose a frame is, its addresses say.
+const CHAINS: &str = "\
+packet: 700 bytes
+require: [functions.click]
+chains:
+  - name: router
+    chain: |
+      XXleft -> there :: Side(10.1.0.1, 02:00:00:00:00:01, 02:00:00:00:00:02, 02:00:00:00:02:02) -> XXright;
+      XXright -> back :: Side(10.2.0.1, 02:00:00:00:00:02, 02:00:00:00:00:01, 02:00:00:00:01:02) -> XXleft;
+      there[1] -> XXleft;
+      back[1] -> XXright
+    traffic:
+      - { in: XXleft, out: XXright, src: 10.1.0.0/24 }
+      - { in: XXright, out: XXleft, dst: 10.1.0.0/24 }
+      - { in: XXright, dst: 10.2.0.1/32 }
+    slo: { min: 100 Mbps, max: 1 Gbps }
+  - name: nat-8
+    chain: |
+      nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
+      XXleft -> nat -> XXleft;
+      XXright -> [1] nat [1] -> XXright
+    traffic:
+      - { in: XXleft, out: XXright, src: 10.8.0.0/24 }
+      - { in: XXright, dst: 10.2.0.8/32 }
+    slo: { min: 100 Mbps, max: 1 Gbps }
+";
+
+fn deploy(plan: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(CATENA.0);
+    command.arg("deploy").arg(plan).args(arguments).stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn refused(plan: &Path, text: &str) {
+    let output: Output = deploy(plan, &[]).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains(text), "{text}: {}", said(&output));
+}
+
+/// A rack that is made, and the plan of its chains.
+fn planned(name: &str, chains: &str) -> (Rack, std::path::PathBuf) {
+    let mut rack = Rack::write(name, RACK).make();
+    rack.write_beside("functions.click", FUNCTIONS);
+    let manifest = rack.write_beside("chains.yaml", chains);
+    let plan = rack.place(&manifest);
+    (rack, plan)
+}
+
+/// Does something in a namespace.
+fn at<T: Send + 'static>(
+    namespace: String,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    std::thread::spawn(move || {
+        lab::live::network::enter(&namespace);
+        work()
+    })
+}
+
+/// Sends bytes from the left to an address of the right, and back.
+fn exchange(rack: &Rack, address: &'static str, count: usize) {
+    let (to, from) = channel();
+    let server = at(rack.namespace("right"), move || {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        to.send(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, peer) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        stream.write_all(&received).unwrap();
+        peer.ip().to_string()
+    });
+    let client = at(rack.namespace("left"), move || {
+        let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&bytes(count)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        received
+    });
+    assert!(client.join().expect("an answer") == bytes(count), "bytes changed on the way");
+    let peer = server.join().expect("a connection");
+    assert_eq!(peer, if address == "10.99.0.1" { "10.2.0.8" } else { "10.1.0.2" });
+}
+
+fn chain<'v>(status: &'v Value, name: &str) -> &'v Value {
+    let mut all = status["chains"].as_array().unwrap().iter();
+    all.find(|chain| chain["name"] == name).unwrap()
+}
+
+#[test]
+fn two_chains_share_a_switch_and_a_server() {
+    if !possible() {
+        return;
+    }
+    let (rack, plan) = planned("e", CHAINS);
+    let told = run(&mut deploy(&plan, &[]));
+    for text in ["there on switch, back on switch", "nat on s1", "--down` takes it back"] {
+        assert!(told.contains(text), "{text}: {told}");
+    }
+    refused(&plan, "is deployed already");
+    run(&mut rack.within("left", "ping", &["-n", "-c", "3", "-i", "0.01", "-w", "20", "10.2.0.2"]));
+    let through = ["route", "add", "10.99.0.0/24", "via", "10.8.0.1", "src", "10.8.0.2"];
+    run(&mut rack.within("left", "ip", &through));
+    // More than one core has flows of the translator.
+    for _ in 0..4 {
+        exchange(&rack, "10.99.0.1", 100_000);
+    }
+    exchange(&rack, "10.2.0.2", 100_000);
+    // Both chains are seen, each with its own packets, wherever they were processed.
+    let mut flood = rack.within("left", "ping", &["-q", "-n", "-i", "0.002", "10.2.0.2"]);
+    let flood = Process::start(flood.stdout(Stdio::null()));
+    let mut status = Value::Null;
+    until("the router's packets are counted", || {
+        let said = deploy(&plan, &["--status", "--json", "--for", "100 ms"]).output().unwrap();
+        status = serde_json::from_slice(&said.stdout).unwrap();
+        chain(&status, "router")["out"].as_f64().unwrap() > 0.0
+    });
+    drop(flood);
+    assert_eq!(chain(&status, "nat-8")["in"], 0.0, "{status}");
+    assert!(rack.entries() > 20);
+    let down = run(&mut deploy(&plan, &["--down"]));
+    assert!(down.contains("1 process of servers ended"), "{down}");
+    assert_eq!(rack.entries(), 0);
+    assert_eq!(run(&mut deploy(&plan, &["--down"])), "nothing of this plan is installed\n");
+}
+
+#[test]
+fn a_plan_for_something_else_is_refused() {
+    if !possible() {
+        return;
+    }
+    let (rack, plan) = planned("f", CHAINS);
+    rack.write_beside("functions.click", &FUNCTIONS.replace("DecIPTTL -> ", ""));
+    refused(&plan, "functions.click changed; place anew");
+    rack.write_beside("functions.click", FUNCTIONS);
+    rack.write_beside("chains.yaml", &CHAINS.replace("100 Mbps", "110 Mbps"));
+    refused(&plan, "chains.yaml changed; place anew");
+    rack.write_beside("chains.yaml", CHAINS);
+    let topology = std::fs::read_to_string(&rack.file).unwrap();
+    std::fs::write(&rack.file, topology.replace("10 Gbps", "11 Gbps")).unwrap();
+    refused(&plan, "changed; place anew");
+    std::fs::write(&rack.file, topology).unwrap();
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let cores = text.replace("\"cores\": 2", "\"cores\": 3");
+    assert_ne!(cores, text);
+    std::fs::write(&plan, cores).unwrap();
+    refused(&plan, "the plan does not hold");
+    std::fs::write(&plan, "{}").unwrap();
+    refused(&plan, "missing field");
+    // Both take whatever comes from the left.
+    let both = CHAINS.replace("    traffic:\n", "    on: {}\n    traffic:\n");
+    let both = both.replace(", src: 10.1.0.0/24", "").replace(", src: 10.8.0.0/24", "");
+    let manifest = rack.write_beside("both.yaml", &both);
+    let mut rack = rack;
+    let plan = rack.place(&manifest);
+    refused(&plan, "chains 'router' and 'nat-8' both take all frames from wire");
+    assert_eq!(rack.entries(), 0);
+}
+
+/// A server that does not start, and a switch that leaves to cores what is planned there.
+#[test]
+fn all_is_taken_back_if_anything_fails() {
+    if !possible() {
+        return;
+    }
+    let (mut rack, plan) = planned("g", CHAINS);
+    run(&mut rack.within("s1", "ip", &["link", "del", "eth0"]));
+    refused(&plan, "server 's1' does not run");
+    assert_eq!(rack.entries(), 0);
+    let down = run(&mut deploy(&plan, &["--down"]));
+    assert_eq!(down, "nothing of this plan is installed\n");
+    // What comes from the translator goes to the router on the core, as packets do not come back to the switch.
+    let bounce = "\
+require: [functions.click]
+chains:
+  - name: both
+    chain: |
+      XXleft -> nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
+      nat[1] -> side :: Side(10.2.0.1, 02:00:00:00:00:02, 02:00:00:00:00:01, 02:00:00:00:01:02) -> XXright;
+      nat -> XXleft;
+      side[1] -> XXright;
+      XXright -> [1] nat
+    traffic: [{ in: XXleft, out: XXright, src: 10.8.0.0/24 }]
+    on: { side: [switch] }
+    slo: { infinite-pipe: 10 Mbps }
+";
+    let manifest = rack.write_beside("bounce.yaml", bounce);
+    let plan = rack.place(&manifest);
+    refused(&plan, "side of both is planned on");
+    assert_eq!(rack.entries(), 0);
+}
+
+#[test]
+fn a_deployment_that_was_cut_short_is_taken_back_by_the_next() {
+    if !possible() {
+        return;
+    }
+    let (rack, plan) = planned("h", CHAINS);
+    for is_down in [true, false] {
+        let process = Process::start(deploy(&plan, &[]).stdout(Stdio::null()));
+        until("entries are there", || rack.entries() > 0);
+        process.kill();
+        if is_down {
+            run(&mut deploy(&plan, &["--down"]));
+            assert_eq!(rack.entries(), 0);
+        }
+    }
+    // It may have been done before it was killed: then it is there.
+    let _ = deploy(&plan, &[]).output().unwrap();
+    run(&mut rack.within("left", "ping", &["-n", "-c", "1", "-w", "20", "10.2.0.2"]));
+}
