@@ -227,7 +227,7 @@ chains:
 ";
     let manifest = rack.write_beside("bounce.yaml", bounce);
     let plan = rack.place(&manifest);
-    refused(&plan, "side of both is planned on");
+    refused(&plan, "from which packets do not come back");
     assert_eq!(rack.entries(), 0);
 }
 

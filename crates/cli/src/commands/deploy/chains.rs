@@ -49,7 +49,27 @@ impl<'a> Joint<'a> {
                 continue;
             };
             let left = self.left(at, (loaded, compiled), &mut pool);
-            for (function, site) in chain.functions.iter().zip(&placed.sites) {
+            // By function, each behind those that lead to it: the one on cores that packets come from.
+            let mut behind: Vec<Option<usize>> = Vec::new();
+            for number in 0..chain.functions.len() {
+                let before = chain.edges.iter().filter(|edge| edge.to == number);
+                let mut before = before.map(|edge| match placed.sites[edge.from] {
+                    Site::Switch => behind.get(edge.from).copied().flatten(),
+                    _ => Some(edge.from),
+                });
+                behind.push(before.find_map(|from| from));
+            }
+            for ((function, site), behind) in chain.functions.iter().zip(&placed.sites).zip(&behind)
+            {
+                let known = of.functions.all.iter().any(|f| f.name == function.name);
+                if let (Some(behind), Site::Switch, true) = (behind, site, known) {
+                    lacks.push(format!(
+                        "{0} of {1} is planned on '{switch}' behind {2}, from which packets do not come back to it: with \
+                         `on: {{ {0}: [not switch] }}` it is planned on cores",
+                        function.name, of.name, chain.functions[*behind].name,
+                    ));
+                    continue;
+                }
                 let full = of.functions.all.iter().find(|f| f.name == function.name);
                 let Some(full) = full.filter(|_| *site == Site::Switch) else { continue };
                 let element = |node: &NodeId| {
@@ -61,7 +81,7 @@ impl<'a> Joint<'a> {
                 if on_cores * 100 > left.len() * SPARED {
                     lacks.push(format!(
                         "{} of {} is planned on '{switch}', and left to cores for {on_cores} of {} packets that were tried: with \
-                         `on: {{ {}: [not switch] }}` it is planned there",
+                         `on: {{ {}: [not switch] }}` it is planned on cores",
                         function.name,
                         of.name,
                         left.len(),
