@@ -365,3 +365,40 @@ chains:
     let checked = folder.run(PLACE.into_iter().chain(["--check", "plan.json"]));
     assert!(checked.refused().contains("no stage left: "), "{}", checked.refused());
 }
+
+#[test]
+fn functions_rely_on_what_others_of_their_chain_found_out() {
+    let folder = Folder::new();
+    let functions = "\
+elementclass Check { input -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> output; }
+elementclass ACL { __REST__ $rules | input -> IPFilter($rules) -> output; }
+elementclass NAPT { $public | input -> IPRewriter(pattern $public 1024-65535# - - 0 0) -> output; }
+elementclass Back { input -> Unstrip(14) -> output; }
+";
+    folder.file("functions.click", functions);
+    let chains = "\
+require: [functions.click]
+functions: { Check: { cycles: 90 }, ACL: { cycles: 300 }, NAPT: { cycles: 600 }, Back: { cycles: 10 } }
+chains:
+  - name: c
+    chain: lan -> Check -> NAPT(198.51.100.7) -> ACL(allow dst net 20.0.0.0/8) -> Back -> wan
+    traffic: [{ in: lan, out: wan, src: 10.0.0.0/8, dst: 20.0.0.0/8 }]
+    slo: { min: 1 Gbps, max: 10 Gbps }
+";
+    folder.file("chains.yaml", chains);
+    let ports = "ports: { lan: { number: 1, trust: [lengths, ip-checksum, ip-options, mtu] }, \
+                 wan: { number: 2 }, down: { number: 3 } }";
+    let rack = RACK.replace("ports: { down: { number: 1 } }", ports);
+    folder.file("rack.yaml", format!("{rack}wires: {{ lan: tor.lan, wan: tor.wan }}\n"));
+    let matrix = folder.run(PLACE.into_iter().chain(["--matrix", "--json"]));
+    let json: Value = serde_json::from_str(matrix.well()).unwrap();
+    let all = json["functions"].as_array().unwrap();
+    let runs: Vec<_> = all
+        .iter()
+        .map(|of| (of["function"].as_str().unwrap(), &of["devices"][0]["runs"]))
+        .collect();
+    let (yes, no) = (Value::Bool(true), Value::Bool(false));
+    assert_eq!(runs, [("Check", &yes), ("NAPT", &no), ("ACL", &yes), ("Back", &yes)], "{json:#}");
+    let why = all[1]["devices"][0]["why"].to_string();
+    assert!(why.contains("flows are not looked up"), "{why}");
+}

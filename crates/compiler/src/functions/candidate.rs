@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use codegen::stages::{At, Hardware, Pipeline, fit};
 use codegen::{Lack, Target};
 use ir::program::{End, Step};
-use ir::{Graph, Model, NodeId, Port};
+use ir::{Graph, Model, NodeId, Op, Port};
 use net::{Packet, Pool};
 
 use super::Function;
@@ -64,11 +64,14 @@ pub struct Around<'a> {
     pub trust: &'a [Trust],
     /// Frames that are tried.
     pub frames: &'a [Vec<u8>],
+    /// Where frames come into the chain.
+    pub wires: &'a Wires,
     /// Words for elements.
     pub origin: Origin<'a>,
 }
 
-/// What a target does of a function: frames come to each of its inputs, and leave at each of its outputs.
+/// What a target does of a function: frames come to each of its inputs, and leave at each of its outputs. If it does not run
+/// so, it is asked in its chain, of whose other functions there is only what says where headers are.
 ///
 /// # Errors
 /// Why it does nothing at all: of an element, if that is it.
@@ -80,14 +83,11 @@ pub fn candidate(
 ) -> Result<Candidate, (Option<NodeId>, String)> {
     let inside = |node: NodeId| function.elements.binary_search(&node).is_ok();
     // Programs begin and end where the function does.
-    let models: Vec<Model> = models
-        .iter()
-        .enumerate()
-        .map(|(node, model)| match inside(node) {
-            true => model.clone(),
-            false => Model::opaque("is another function"),
-        })
-        .collect();
+    let own = |(node, model): (NodeId, &Model)| match inside(node) {
+        true => model.clone(),
+        false => Model::opaque("is another function"),
+    };
+    let alone: Vec<Model> = models.iter().enumerate().map(own).collect();
     let mut wires = Wires::default();
     for edge in &graph.edges {
         match (inside(edge.from.node), inside(edge.to.node)) {
@@ -102,15 +102,84 @@ pub fn candidate(
             _ => {}
         }
     }
+    let found = ask((graph, &alone), &wires, target, around);
+    if found.as_ref().is_ok_and(Candidate::runs) {
+        return found;
+    }
+    // What packets pass before they come to it, and behind it.
+    let mut is_there: Vec<bool> = (0..models.len()).map(inside).collect();
+    for is_before in [true, false] {
+        let mut waiting: Vec<NodeId> = function.elements.clone();
+        while let Some(node) = waiting.pop() {
+            for edge in &graph.edges {
+                let (from, to) = match is_before {
+                    true => (edge.to.node, edge.from.node),
+                    false => (edge.from.node, edge.to.node),
+                };
+                if from == node && !std::mem::replace(&mut is_there[to], true) {
+                    waiting.push(to);
+                }
+            }
+        }
+    }
+    let mut wires = around.wires.clone();
+    wires.ingress.retain(|port, _| is_there[port.node]);
+    let is_end = |node: NodeId| wires.egress.keys().any(|port| port.node == node);
+    let model = |(node, model): (NodeId, &Model)| match is_there[node] {
+        true if inside(node) || is_end(node) || is_about_headers(model) => model.clone(),
+        true => {
+            let outputs = graph.edges.iter().filter(|edge| edge.from.node == node);
+            let output = outputs.clone().find(|edge| is_there[edge.to.node]);
+            let port = output.and_then(|edge| u8::try_from(edge.from.port).ok()).unwrap_or(0);
+            Model::from_block(vec![Op::Emit(port.into())])
+        }
+        false => Model::opaque("is another function"),
+    };
+    let within: Vec<Model> = models.iter().enumerate().map(model).collect();
+    match ask((graph, &within), &wires, target, around) {
+        Ok(better) if better.runs() => Ok(better),
+        // If it does nothing either way, that which says why.
+        Ok(other) if found.as_ref().is_ok_and(|found| found.stays.is_empty()) => Ok(other),
+        _ => found,
+    }
+}
+
+/// Rules by which a type of frames is told.
+const FEW: usize = 2;
+
+/// Whether an element says where headers are, or of what type a frame is, and keeps nothing but counts.
+fn is_about_headers(model: &Model) -> bool {
+    fn any(block: &[Op], is_it: &dyn Fn(&Op) -> bool) -> bool {
+        block.iter().any(|op| is_it(op) || op.blocks().any(|block| any(block, is_it)))
+    }
+    let has = |is_it: &dyn Fn(&Op) -> bool| model.inputs.iter().any(|block| any(block, is_it));
+    let places = |op: &Op| {
+        matches!(op, Op::Pull(_) | Op::Mark(..) | Op::Unmark(_) | Op::Fresh)
+            || matches!(op, Op::Match { rules, .. } if rules.len() <= FEW)
+    };
+    let is_other = |op: &Op| {
+        matches!(op, Op::Opaque(_) | Op::Lookup { .. } | Op::Read(..) | Op::FlowLookup { .. })
+            || matches!(op, Op::Match { rules, .. } if rules.len() > FEW)
+    };
+    has(&places) && !has(&is_other)
+}
+
+/// What a target does of the chain with some models.
+fn ask(
+    (graph, models): (&Graph, &[Model]),
+    wires: &Wires,
+    target: &dyn Target,
+    around: &Around<'_>,
+) -> Result<Candidate, (Option<NodeId>, String)> {
     let opaque = |port: &Port| models[port.node].is_opaque();
     if let Some(port) = wires.ingress.keys().find(|port| opaque(port)) {
         return Err((Some(port.node), Lack::Element.to_string()));
     }
-    let mut site = Site::numbered(&wires, around.trust);
+    let mut site = Site::numbered(wires, around.trust);
     site.hardware = around.hardware.cloned();
-    let programs = synthesize_tables(graph, &models).programs;
+    let programs = synthesize_tables(graph, models).programs;
     let division =
-        divide(&programs, &wires, target, &site, around.origin, None).map_err(|why| match why {
+        divide(&programs, wires, target, &site, around.origin, None).map_err(|why| match why {
             NotCompiled::NoWires => (None, Lack::Element.to_string()),
             why => (None, why.to_string()),
         })?;

@@ -168,10 +168,16 @@ impl<'a> Chains<'a> {
         let Made { chain: whole, models, owns_parts, .. } = made;
         let graph = &whole.graph;
         let words = origin(whole, &self.sources);
+        let wires = made.wires();
         let mut tables = None;
         let mut verdict = |device: &Device| {
-            let around =
-                Around { hardware: device.hardware.as_ref(), trust, frames, origin: &words };
+            let around = Around {
+                hardware: device.hardware.as_ref(),
+                trust,
+                frames,
+                wires: &wires,
+                origin: &words,
+            };
             let found = candidate((graph, models), function, device.target, &around);
             if let Ok(of) = &found
                 && device.kind == Kind::Switch

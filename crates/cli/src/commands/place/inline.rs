@@ -51,7 +51,9 @@ impl Inline {
         };
         let (from, to) = (wire(|of| of.from.as_ref(), IN), wire(|of| of.to.as_ref(), OUT));
         let (mut begins, mut ends) = (names.begins, names.ends);
-        if names.is_single {
+        let is_end = |name: &String| is_in_rack(name) && !names.declared.contains(name);
+        let is_single = names.is_single && !begins.iter().chain(&ends).any(is_end);
+        if is_single {
             begins.insert(from.clone());
             ends.insert(to.clone());
         }
@@ -64,7 +66,7 @@ impl Inline {
         for name in all.into_iter().filter(|name| !names.declared.contains(*name)).filter(is_wire) {
             made.push_str(&session::wire(name, begins.contains(name), ends.contains(name)));
         }
-        if names.is_single {
+        if is_single {
             let _ = writeln!(made, "{from} ->");
         }
         let of = chain.span.file;
@@ -73,7 +75,7 @@ impl Inline {
         let places = aligned(text, sources.slice(chain.span), chain.span.start);
         let text = text.trim_end().trim_end_matches(';');
         pieces.push(Piece { start: made.len(), file: of, places });
-        let _ = match names.is_single {
+        let _ = match is_single {
             true => writeln!(made, "{text}\n-> {to};"),
             false => writeln!(made, "{text};"),
         };
