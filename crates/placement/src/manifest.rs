@@ -538,6 +538,10 @@ impl Chains<'_> {
     /// Where functions shall run only (`[switch]`), or not (`[not switch]`), and which together or apart.
     fn wishes(&mut self, written: &written::Chain, drawn: &Drawn) -> Vec<Wish> {
         let mut wishes = Vec::new();
+        // By function: what is left of the kinds of devices that run it, and where that was wished.
+        let mut kinds: Vec<Vec<Kind>> =
+            drawn.functions.iter().map(|of| of.runs_on.clone()).collect();
+        let mut wished: BTreeMap<usize, Span> = BTreeMap::new();
         for (name, words) in &written.on {
             let Some(first) = words.first() else { continue };
             let (mut only, mut never) = (Vec::new(), Vec::new());
@@ -551,6 +555,8 @@ impl Chains<'_> {
                 let could = &drawn.functions[at].runs_on;
                 let is_left =
                     |kind: &Kind| (only.is_empty() || only.contains(kind)) && !never.contains(kind);
+                kinds[at].retain(is_left);
+                wished.insert(at, self.found.span(first));
                 if !could.is_empty() && !could.iter().any(is_left) {
                     let can: Vec<String> = could.iter().map(Kind::to_string).collect();
                     let message = format!("'{name}' can run on {} alone", can.join(" and "));
@@ -562,34 +568,62 @@ impl Chains<'_> {
                 wishes.extend((!never.is_empty()).then(|| Wish::Never(at, never.clone())));
             }
         }
-        let mut together = BTreeSet::new();
+        // By function: the first of those that it shall be together with, and where that was wished.
+        let mut first: Vec<usize> = (0..kinds.len()).collect();
+        let mut joined: Vec<(usize, Span)> = Vec::new();
         for (pairs, is_together) in [(&written.together, true), (&written.apart, false)] {
             for [a, b] in pairs {
                 let ends = [a, b].map(|name| self.called(&name.value, name, drawn));
                 let all = ends[0].iter().flat_map(|a| ends[1].iter().map(move |b| (*a, *b)));
+                let here = self.found.span(a);
                 for (one, other) in all {
-                    let pair = (one.min(other), one.max(other));
-                    let wrong = match is_together {
-                        true => {
-                            together.insert(pair);
-                            None
+                    let (from, to) = (first[one], first[other]);
+                    let pair = format!("'{}' and '{}' cannot be", a.value, b.value);
+                    if is_together {
+                        wishes.push(Wish::Together(one, other));
+                        joined.push((one, here));
+                        let both: Vec<Kind> = kinds[from]
+                            .iter()
+                            .copied()
+                            .filter(|of| kinds[to].contains(of))
+                            .collect();
+                        let is_known = !kinds[from].is_empty() && !kinds[to].is_empty();
+                        if both.is_empty() && is_known {
+                            let can = |of: &[Kind]| {
+                                of.iter().map(Kind::to_string).collect::<Vec<_>>().join(" or ")
+                            };
+                            let (left, right) = (can(&kinds[from]), can(&kinds[to]));
+                            let message = format!(
+                                "{pair} together: one can be on {left}, the other on {right}"
+                            );
+                            let others = [one, other].into_iter().filter_map(|of| wished.get(&of));
+                            self.contradicts(here, message, others.copied());
                         }
-                        false if one == other => Some("is one function"),
-                        false => together.contains(&pair).then_some("shall be together, too"),
-                    };
-                    if let Some(why) = wrong {
-                        let message =
-                            format!("'{}' and '{}' cannot be apart: that {why}", a.value, b.value);
-                        self.found.wrong(a, message, None);
+                        kinds[from] = both;
+                        first.iter_mut().filter(|of| **of == to).for_each(|of| *of = from);
+                    } else {
+                        wishes.push(Wish::Apart(one, other));
+                        if one == other {
+                            let message = format!("{pair} apart: that is one function");
+                            self.contradicts(here, message, std::iter::empty());
+                        } else if from == to {
+                            let message = format!("{pair} apart: they shall be together, too");
+                            let others = joined.iter().filter(|(of, _)| first[*of] == from);
+                            let others: Vec<Span> = others.map(|(_, span)| *span).collect();
+                            self.contradicts(here, message, others.into_iter());
+                        }
                     }
-                    wishes.push(match is_together {
-                        true => Wish::Together(one, other),
-                        false => Wish::Apart(one, other),
-                    });
                 }
             }
         }
         wishes
+    }
+
+    /// A wish that contradicts others.
+    fn contradicts(&mut self, here: Span, message: String, others: impl Iterator<Item = Span>) {
+        let error = Diagnostic::error("manifest", message).label(here, "");
+        let error = others.fold(error, |error, at| error.label(at, "and this is wished"));
+        self.found.found.push(error);
     }
 
     /// The functions of that name or class, which has to be there.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::check::check;
 use crate::plan::{Bound, Placed, Plan};
 use crate::problem::{Chain, Kind, Problem, Switch};
 use crate::seat::{Left, Seat, rates};
@@ -112,10 +113,10 @@ pub fn place(
     if !faults.is_empty() {
         return Err(NotPlaced::Faults(faults));
     }
-    match policy {
-        Policy::Exact => search::exact(problem, switch, go_on),
-        Policy::Lemur => heuristic::lemur(problem, switch, go_on),
-        Policy::Improved => search::improved(problem, switch, go_on),
+    let plan = match policy {
+        Policy::Exact => return search::exact(problem, switch, go_on),
+        Policy::Lemur => return heuristic::lemur(problem, switch, go_on),
+        Policy::Improved => return search::improved(problem, switch, go_on),
         Policy::HwPreferred => baseline::hw_preferred(problem, switch),
         Policy::SwPreferred => baseline::sw_preferred(problem, switch),
         Policy::MinBounce => baseline::min_bounce(problem, switch),
@@ -123,6 +124,11 @@ pub fn place(
         Policy::TwoChoices => two_choices(problem, switch, 1).map(|asked| asked.plan),
         Policy::NoProfile => baseline::no_profile(problem, switch, go_on),
         Policy::NoCoreAllocation => baseline::no_core_allocation(problem, switch, go_on),
+    }?;
+    // The simple ones do not know of wishes: what is against one is no plan.
+    match check(problem, switch, &plan) {
+        Ok(_) => Ok(plan),
+        Err(_) => Err(NotPlaced::Infeasible),
     }
 }
 

@@ -108,8 +108,39 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The kinds of devices that can run a function, and that wishes allow.
+    /// Functions that shall be together with one, directly or by others; that one, too.
+    pub(crate) fn companions(&self, function: usize) -> Vec<usize> {
+        let mut all = vec![function];
+        let mut next = 0;
+        while let Some(at) = all.get(next).copied() {
+            next += 1;
+            for wish in &self.wishes {
+                if let Wish::Together(a, b) = *wish
+                    && (a == at || b == at)
+                {
+                    let other = if a == at { b } else { a };
+                    if !all.contains(&other) {
+                        all.push(other);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The kinds of devices that can run a function, and that wishes allow: those about functions that shall be together with
+    /// it, too.
     pub fn kinds(&self, function: usize) -> Vec<Kind> {
+        let mut kinds = self.own_kinds(function);
+        for other in self.companions(function) {
+            let own = self.own_kinds(other);
+            kinds.retain(|kind| own.contains(kind));
+        }
+        kinds
+    }
+
+    /// The same, by wishes about the function itself.
+    fn own_kinds(&self, function: usize) -> Vec<Kind> {
         let allows = |wish: &Wish, kind| match wish {
             Wish::Only(of, kinds) => *of != function || kinds.contains(&kind),
             Wish::Never(of, kinds) => *of != function || !kinds.contains(&kind),

@@ -402,3 +402,40 @@ chains:
     let why = all[1]["devices"][0]["why"].to_string();
     assert!(why.contains("flows are not looked up"), "{why}");
 }
+
+#[test]
+fn wishes_that_contradict_are_shown_with_both_lines() {
+    let folder = folder();
+    for (wishes, message, lines) in [
+        (
+            "on: { ACL: [switch] }\n    together: [[ACL, Encrypt]]",
+            "'ACL' and 'Encrypt' cannot be together: one can be on switch, the other on core",
+            ["11 |     together: [[ACL, Encrypt]]", "10 |     on: { ACL: [switch] }"],
+        ),
+        (
+            "together: [[ACL, Encrypt], [Encrypt, Limiter]]\n    apart: [[Limiter, ACL]]",
+            "'Limiter' and 'ACL' cannot be apart: they shall be together, too",
+            ["11 |     apart: [[Limiter, ACL]]", "10 |     together: [[ACL, Encrypt]"],
+        ),
+    ] {
+        let chains = CHAINS.split("  - name: a").next().unwrap();
+        let chain = "  - name: b\n    chain: Limiter -> ACL -> Encrypt -> Forward\n    slo: { max: 3 Gbps }\n";
+        folder.file("chains.yaml", format!("{chains}{chain}    {wishes}\n"));
+        let placed = folder.run(PLACE);
+        for expected in [message, lines[0], lines[1]] {
+            assert!(placed.refused().contains(expected), "{expected}\n{}", placed.err);
+        }
+    }
+}
+
+#[test]
+fn chains_get_as_much_as_each_other_if_that_is_asked_for() {
+    let folder = folder();
+    let fair = folder.run(PLACE.into_iter().chain(["--objective", "fair"]));
+    // The second has a core for its Limiter and one for Encrypt, where most is gained with one for both.
+    for expected in ["b       2.63   0.00   3.00", "whether another gains more is not known"] {
+        assert!(fair.well().contains(expected), "{expected}\n{}", fair.out);
+    }
+    let exact = folder.run(PLACE.into_iter().chain(["--objective", "fair", "--policy", "exact"]));
+    assert!(exact.refused().contains("`improved` is the only policy for it"), "{}", exact.err);
+}

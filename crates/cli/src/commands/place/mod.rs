@@ -22,7 +22,7 @@ use ir::topology::Topology;
 use ir::{Sources, nearest};
 use placement::{
     Document, GUESS, MadeOf, Manifest, NotPlaced, Plan, Policy, Problem, Replication, check,
-    explain, place, without_hosts,
+    explain, fair, place, without_hosts,
 };
 use serde_json::json;
 use view::candidates::{Known, Matrix};
@@ -61,6 +61,9 @@ pub(crate) struct Place {
     /// How the plan is found
     #[arg(long, value_name = "POLICY", default_value = "improved", value_parser = policies())]
     policy: String,
+    /// What is sought: that most is gained beyond the least rates, or that no chain gets more as long as one with less could have it
+    #[arg(long, value_name = "OBJECTIVE", default_value = "gain", value_parser = ["gain", "fair"])]
+    objective: String,
     /// How long a plan is looked for; the best until then is the answer
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = time)]
     time: Duration,
@@ -89,7 +92,7 @@ pub(crate) struct Place {
     #[arg(long, value_name = "PLAN.json", conflicts_with = "from")]
     check: Option<String>,
     /// Move as little as possible from this plan: what changed, and chains whose server failed
-    #[arg(long, value_name = "PLAN.json")]
+    #[arg(long, value_name = "PLAN.json", conflicts_with = "objective")]
     from: Option<String>,
     /// A server that failed
     #[arg(long, value_name = "SERVER", requires = "from")]
@@ -144,6 +147,7 @@ impl Place {
         Self {
             manifest: made_of.manifest.clone(),
             topology: made_of.topology.clone(),
+            objective: "gain".into(),
             policy: String::new(),
             time: Duration::ZERO,
             headroom: made_of.headroom,
@@ -281,7 +285,15 @@ fn plan(
         return Ok((plan, args.policy.clone(), steps));
     }
     let policy = Policy::named(&args.policy).unwrap_or(Policy::Improved);
-    let plan = place(problem, switch, policy, &mut go_on).map_err(|why| {
+    let is_fair = args.objective == "fair";
+    if is_fair && policy != Policy::Improved {
+        return Err("--objective fair: `improved` is the only policy for it".to_string().into());
+    }
+    let found = match is_fair {
+        true => fair(problem, switch, &mut go_on),
+        false => place(problem, switch, policy, &mut go_on),
+    };
+    let plan = found.map_err(|why| {
         let conflicts = matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_));
         let end = Instant::now() + args.time.max(EXPLAINING);
         let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
