@@ -130,6 +130,11 @@ impl Data {
         self.frames(&format!("../isp-acl/{set}-{rules}.pcap.gz"), size)
     }
 
+    /// The folder that paths of access lists start from.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The network functions that chains are made of.
     pub(crate) fn functions(&self) -> &str {
         &self.functions

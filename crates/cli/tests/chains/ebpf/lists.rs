@@ -138,18 +138,24 @@ fn faults_in_trees_are_found() {
         let mut object = compiled.object.clone();
         let entry = &mut object.maps[tree].entries[random.usize(..entries)].1;
         let before = entry.clone();
-        match random.u8(..4) {
+        // Behind where it leads stand how many may follow, and whether it is a rule's.
+        let is_rule = entry[58] == 1;
+        match (random.u8(..4), is_rule) {
+            // An end of a range is off by one.
+            (0 | 1, true) => entry[4 * random.usize(..8)] ^= 1,
+            // What holds, and what does not, are swapped.
+            (2, true) => (48..52).for_each(|at| entry.swap(at, at + 4)),
             // A cut is off by one.
-            0 => entry[8 * random.usize(..3)] ^= 1,
+            (0, false) => entry[8 * random.usize(..3)] ^= 1,
             // Another number is compared.
-            1 => entry[40 + random.usize(..3)] ^= 8,
+            (1, false) => entry[40 + random.usize(..3)] ^= 8,
             // Arms or subtrees are swapped.
-            2 => {
+            (2, false) => {
                 let (a, b) = (24 + 4 * random.usize(..4), 24 + 4 * random.usize(..4));
                 (0..4).for_each(|byte| entry.swap(a + byte, b + byte));
             }
             // No entries may follow.
-            _ => entry[44..46].fill(0),
+            _ => entry[56..58].fill(0),
         }
         if *entry == before {
             continue;

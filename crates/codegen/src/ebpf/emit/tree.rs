@@ -1,8 +1,11 @@
 //! Decision trees (HiCuts, HyperSplit): a long list of rules as comparisons of numbers with constants.
 //!
-//! A tree is grown from its root. Where several rules may match, the numbers are cut in two where
-//! that leaves least to be told apart; where no cut separates rules, the first rule is tested and
+//! A tree is grown from its root. Where many rules may match, the numbers are cut in two where
+//! that leaves least to be told apart; where few may, or no cut separates them, the first rule is tested and
 //! the others follow. Equal nodes are one, so a tree is a graph without circles.
+//!
+//! A rule that crosses a cut stands on both sides. How many may, and how many rules are tested one after the other, is what
+//! attempts at a tree differ in: the first one that has room is taken.
 
 use std::collections::HashMap;
 
@@ -13,13 +16,16 @@ use crate::Lack;
 /// The most comparisons on a path.
 const DEPTH: usize = 500;
 /// The most nodes.
-const NODES: usize = 1 << 19;
-/// The most rules that are looked at, over all nodes while they are grown.
-const WORK: usize = 1 << 25;
+const NODES: usize = 1 << 17;
+/// The most rules that are looked at in an attempt, over all nodes while they are grown.
+const WORK: usize = 1 << 23;
 /// Lists this short are searched for rules that others shadow.
 const SHORT: usize = 24;
-/// Rules that remain, at most, where they are tested one after the other.
-const LEAF: usize = 2;
+/// Nodes that there may always be, and for each conjunction, until the last attempts take what there is.
+const FEW: (usize, usize) = (4096, 8);
+/// What is tried, one after the other: rules that are tested one after the other, and how much more there may be to tell
+/// apart behind a cut than before it.
+const ATTEMPTS: [(usize, f64); 4] = [(4, 1.8), (8, 1.8), (16, 1.8), (16, 1.2)];
 
 /// A conjunction of a rule: numbers that match by key, and where it leads.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +41,9 @@ pub(super) enum To {
     Arm(u32),
 }
 
-/// A comparison. A key of more than 64 bits has two columns, that of its upper bits first.
+/// A comparison with a number. A key of more than 64 bits has two columns, that of its upper bits first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Node {
+pub(super) struct Cut {
     pub(super) column: u8,
     pub(super) cut: u64,
     /// If the number is less than the cut.
@@ -46,11 +52,25 @@ pub(super) struct Node {
     pub(super) from: To,
 }
 
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Node {
+    /// Whether a number is less than another.
+    Cut(Cut),
+    /// Whether a conjunction holds, all at once.
+    Rule { cube: u32, yes: To, no: To },
+}
+
+/// A range of a column, both ends included.
+pub(super) type Range = (u8, u64, u64);
+
 /// A tree. What a node leads to stands before it.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) root: To,
+    /// By conjunction: its ranges, if it is tested at once.
+    pub(super) ranges: Vec<Option<Vec<Range>>>,
 }
 
 /// The columns of keys by the greatest number that each can be, one or two for each.
@@ -60,11 +80,17 @@ pub(super) fn columns(keys: &[u128]) -> usize {
 
 impl Tree {
     /// Grows a tree for conjunctions in order of precedence; where none matches, `otherwise` is the
-    /// arm. Keys are given by the greatest number that each can be.
+    /// arm. Keys are given by the greatest number that each can be. `at_once` is whether a conjunction can be tested as a
+    /// whole.
     ///
     /// # Errors
     /// It would be too large.
-    pub(super) fn grow(keys: &[u128], cubes: &[Cube<'_>], otherwise: u32) -> Result<Self, Lack> {
+    pub(super) fn grow(
+        keys: &[u128],
+        cubes: &[Cube<'_>],
+        otherwise: u32,
+        at_once: bool,
+    ) -> Result<Self, Lack> {
         let mut all = cubes.to_vec();
         all.push(Cube { tests: &[], arm: otherwise });
         let mut next = 0;
@@ -73,24 +99,67 @@ impl Tree {
             next += 1 + u8::from(is_wide);
             (column, is_wide)
         });
-        let mut grower = Grower {
-            columns: columns.collect(),
-            area: keys.iter().map(|most| (0, *most)).collect(),
-            cubes: &all,
-            nodes: Vec::new(),
-            known: HashMap::new(),
-            work: 0,
+        let columns: Vec<(u8, bool)> = columns.collect();
+        let of = |cube: &Cube<'_>| if at_once { ranges(&columns, cube.tests) } else { None };
+        let ranges: Vec<Option<Vec<Range>>> = cubes.iter().map(of).collect();
+        let few = (FEW.0 + FEW.1 * cubes.len()).min(NODES);
+        let mut attempts = [few, NODES].into_iter().flat_map(|most| ATTEMPTS.map(|of| (most, of)));
+        let attempt = |(most, (leaf, limit))| {
+            let mut grower = Grower {
+                columns: &columns,
+                area: keys.iter().map(|most| (0, *most)).collect(),
+                cubes: &all,
+                ranges: &ranges,
+                leaf,
+                limit,
+                most,
+                nodes: Vec::new(),
+                known: HashMap::new(),
+                work: 0,
+            };
+            let list = grower.left((0..all.len() as u32).collect());
+            grower.grow(list, 0).map(|root| (grower.nodes, root))
         };
-        let list = grower.left((0..all.len() as u32).collect());
-        let root = grower.grow(list, 0)?;
-        Ok(Self { nodes: grower.nodes, root })
+        let mut grown = Err(Lack::Room("attempts", 1, 0));
+        while let (true, Some(next)) = (grown.is_err(), attempts.next()) {
+            grown = attempt(next);
+        }
+        grown.map(|(nodes, root)| Self { nodes, root, ranges })
     }
+}
+
+/// A conjunction as ranges of columns, where it can be told so.
+fn ranges(columns: &[(u8, bool)], tests: &[(u8, IntervalSet)]) -> Option<Vec<Range>> {
+    let mut all = Vec::with_capacity(tests.len());
+    for (key, set) in tests {
+        let [(low, high)] = *set.intervals() else { return None };
+        let (column, is_wide) = columns[usize::from(*key)];
+        if !is_wide {
+            all.push((column, low as u64, high as u64));
+            continue;
+        }
+        let (from, to) = ((low >> 64) as u64, (high >> 64) as u64);
+        let below = (low as u64, high as u64);
+        match below {
+            (0, u64::MAX) => all.push((column, from, to)),
+            _ if from == to => all.extend([(column, from, to), (column + 1, below.0, below.1)]),
+            _ => return None,
+        }
+    }
+    Some(all)
 }
 
 struct Grower<'a> {
     cubes: &'a [Cube<'a>],
+    ranges: &'a [Option<Vec<Range>>],
     /// By key: its first column, and whether there are two.
-    columns: Vec<(u8, bool)>,
+    columns: &'a [(u8, bool)],
+    /// Rules that remain, at most, where they are tested one after the other.
+    leaf: usize,
+    /// How much there may be to tell apart behind a cut, as a share of what there is before.
+    limit: f64,
+    /// The most nodes.
+    most: usize,
     /// The numbers that keys can be here.
     area: Vec<(u128, u128)>,
     nodes: Vec<Node>,
@@ -174,39 +243,40 @@ impl<'a> Grower<'a> {
         list
     }
 
-    fn node(&mut self, column: u8, cut: u64, below: To, from: To) -> Result<To, Lack> {
-        if below == from {
-            return Ok(below);
-        }
-        if cut == 0 {
-            return Ok(from);
-        }
-        let node = Node { column, cut, below, from };
+    fn node(&mut self, node: Node) -> Result<To, Lack> {
         if let Some(known) = self.known.get(&node) {
             return Ok(To::Node(*known));
         }
         let number = self.nodes.len();
-        if number >= NODES {
-            return Err(Lack::Room("nodes of a tree", number + 1, NODES));
+        if number >= self.most {
+            return Err(Lack::Room("nodes of a tree", number + 1, self.most));
         }
         self.nodes.push(node);
         self.known.insert(node, number as u32);
         Ok(To::Node(number as u32))
     }
 
+    fn cut(&mut self, column: u8, cut: u64, below: To, from: To) -> Result<To, Lack> {
+        match cut {
+            _ if below == from => Ok(below),
+            0 => Ok(from),
+            _ => self.node(Node::Cut(Cut { column, cut, below, from })),
+        }
+    }
+
     /// A comparison of a key.
     fn compare(&mut self, key: u8, cut: u128, below: To, from: To) -> Result<To, Lack> {
         let (column, is_wide) = self.columns[usize::from(key)];
         if !is_wide {
-            return self.node(column, cut as u64, below, from);
+            return self.cut(column, cut as u64, below, from);
         }
         let (upper, lower) = ((cut >> 64) as u64, cut as u64);
-        let equal = self.node(column + 1, lower, below, from)?;
+        let equal = self.cut(column + 1, lower, below, from)?;
         let at_least = match upper.checked_add(1) {
-            Some(next) => self.node(column, next, equal, from)?,
+            Some(next) => self.cut(column, next, equal, from)?,
             None => equal,
         };
-        self.node(column, upper, below, at_least)
+        self.cut(column, upper, below, at_least)
     }
 
     /// By halves: where numbers lead, from the first of each on.
@@ -287,9 +357,9 @@ impl<'a> Grower<'a> {
         }
         let Some((last, rules)) = list.split_last() else { return Ok(To::Arm(0)) };
         let Some(first) = rules.first() else { return Ok(To::Arm(self.cube(*last).arm)) };
-        let best = if rules.len() > LEAF { self.best(rules) } else { None };
+        let best = if rules.len() > self.leaf { self.best(rules) } else { None };
         if let Some((key, cut, left)) = best
-            && left < 0.95 * effort(rules.len())
+            && left < self.limit * effort(rules.len())
         {
             let at = usize::from(key);
             let (low, high) = self.area[at];
@@ -303,8 +373,13 @@ impl<'a> Grower<'a> {
             return self.compare(key, cut, below, from);
         }
         let Cube { tests, arm } = self.cube(*first);
-        // Each interval takes two comparisons, on a path that fails at the last.
         let rest = self.left(list[1..].to_vec());
+        if self.ranges[*first as usize].is_some() {
+            let no = self.grow(rest, depth + 2)?;
+            let (cube, yes) = (*first, To::Arm(arm));
+            return if no == yes { Ok(no) } else { self.node(Node::Rule { cube, yes, no }) };
+        }
+        // Each interval takes two comparisons, on a path that fails at the last.
         let no = self.grow(rest, depth + 2 * tests.len())?;
         let mut to = To::Arm(arm);
         for (key, set) in tests {
@@ -335,9 +410,20 @@ mod tests {
         }
         let (mut at, mut count) = (tree.root, 0);
         while let To::Node(number) = at {
-            let node = &tree.nodes[number as usize];
-            at = if columns[usize::from(node.column)] < node.cut { node.below } else { node.from };
-            count += 1;
+            at = match tree.nodes[number as usize] {
+                Node::Cut(Cut { column, cut, below, from }) => {
+                    count += 1;
+                    if columns[usize::from(column)] < cut { below } else { from }
+                }
+                Node::Rule { cube, yes, no } => {
+                    count += 2;
+                    let ranges = tree.ranges[cube as usize].as_ref().expect("it has ranges");
+                    let holds = |(column, low, high): &Range| {
+                        (*low..=*high).contains(&columns[usize::from(*column)])
+                    };
+                    if ranges.iter().all(holds) { yes } else { no }
+                }
+            };
         }
         let To::Arm(arm) = at else { unreachable!("it left the loop") };
         (arm, count)
@@ -384,7 +470,7 @@ mod tests {
             let rules = rules(&mut random, [1, 3, 20, 60][round % 4]);
             let cubes: Vec<Cube<'_>> =
                 rules.iter().map(|(tests, arm)| Cube { tests, arm: *arm }).collect();
-            let tree = Tree::grow(&KEYS, &cubes, 5).expect("it fits");
+            let tree = Tree::grow(&KEYS, &cubes, 5, round % 3 > 0).expect("it fits");
             for _ in 0..400 {
                 let near = random.usize(..rules.len());
                 let numbers: Vec<u128> = (0..KEYS.len())
@@ -421,13 +507,46 @@ mod tests {
             .collect();
         let cubes: Vec<Cube<'_>> =
             rules.iter().map(|(tests, arm)| Cube { tests, arm: *arm }).collect();
-        let tree = Tree::grow(&KEYS, &cubes, 2).expect("it fits");
-        assert!(tree.nodes.len() < 5 * rules.len(), "{} nodes", tree.nodes.len());
+        let tree = Tree::grow(&KEYS, &cubes, 2, true).expect("it fits");
+        assert!(tree.nodes.len() < 2 * rules.len(), "{} nodes", tree.nodes.len());
         for (tests, _) in &rules {
             let mut numbers = [0, 0, 0, 80, 0];
             numbers[0] = tests[0].1.as_single().expect("a number");
             let (_, count) = walked(&tree, &KEYS, &numbers);
             assert!(count <= 20, "{count} comparisons");
+        }
+    }
+
+    /// A firewall's: any source, or any destination, and ranges of ports.
+    #[test]
+    fn rules_that_overlap_have_room() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let rules: Vec<(Vec<(u8, IntervalSet)>, u32)> = (0..1000)
+            .map(|at| {
+                let mut tests = vec![(2, IntervalSet::single([6, 17][at % 2]))];
+                for key in [0, 1] {
+                    let bits = [0, 0, 8, 24, 32][random.usize(..5)];
+                    let low = (random.u128(..1 << 32) >> (32 - bits)) << (32 - bits);
+                    if bits > 0 {
+                        tests.push((key, IntervalSet::range(low, low + (1 << (32 - bits)) - 1)));
+                    }
+                }
+                let port = random.u128(..1024);
+                let (low, high) = [(0, 1023), (1024, 0xffff), (port, port)][random.usize(..3)];
+                tests.push((3, IntervalSet::range(low, high)));
+                (tests, at as u32 % 2)
+            })
+            .collect();
+        let cubes: Vec<Cube<'_>> =
+            rules.iter().map(|(tests, arm)| Cube { tests, arm: *arm }).collect();
+        let tree = Tree::grow(&KEYS, &cubes, 2, true).expect("it fits");
+        assert!(tree.nodes.len() < 12_000, "{} nodes", tree.nodes.len());
+        for _ in 0..1000 {
+            let numbers = KEYS.map(|most| random.u128(0..=most));
+            let numbers = [numbers[0], numbers[1], 6, numbers[3] % 2048, 0];
+            let (arm, count) = walked(&tree, &KEYS, &numbers);
+            assert_eq!(arm, linear(&cubes, &numbers, 2));
+            assert!(count <= 60, "{count} comparisons");
         }
     }
 
@@ -447,14 +566,14 @@ mod tests {
             .collect();
         let cubes: Vec<Cube<'_>> =
             rules.iter().map(|(tests, arm)| Cube { tests, arm: *arm }).collect();
-        assert!(matches!(Tree::grow(&KEYS, &cubes, 9), Err(Lack::Room(..))));
+        assert!(matches!(Tree::grow(&KEYS, &cubes, 9, true), Err(Lack::Room(..))));
     }
 
     #[test]
     fn what_leads_to_one_place_is_not_asked() {
         let tests = [(0, IntervalSet::range(3, 9))];
         let rules = [Cube { tests: &tests, arm: 1 }, Cube { tests: &tests, arm: 0 }];
-        let tree = Tree::grow(&KEYS, &rules, 1).expect("it fits");
+        let tree = Tree::grow(&KEYS, &rules, 1, true).expect("it fits");
         assert_eq!(tree.root, To::Arm(1));
     }
 }

@@ -1,6 +1,7 @@
 //! Long lists of rules: trees in arrays that a loop walks.
 //!
-//! An entry of the array is a cache line with a comparison and the two that may follow it, and says
+//! An entry of the array is a cache line with a comparison and the two that may follow it, or one with the ranges of a rule, of
+//! which those of wide numbers take two lines. It says
 //! where each outcome leads: to another entry, or to an arm. The numbers that are compared stand side
 //! by side on the stack. An entry also says how many may follow it, which are fewer than the one
 //! before it says: so the verifier sees that the loop ends (seen on Linux 6.18), and the reader that whoever
@@ -12,34 +13,95 @@ use ir::program::{ClassifyRule, StepId, TermId};
 
 use super::super::insn::{self, Cond, Line, Op};
 use super::super::object::{Map, MapKind};
-use super::tree::{Cube, Node, To, Tree, columns};
+use super::tree::{Cube, Cut, Node, To, Tree, columns};
 use super::{ABORT, Emitter, LENGTH, MAP_LOOKUP, STACK};
 use crate::Lack;
 
 /// Numbers that are compared, at most.
 const COLUMNS: usize = 16;
-/// Bytes of an entry.
-const ENTRY: u32 = 64;
-/// Where an entry says where outcomes lead, and which numbers are compared, by their bytes on the
+/// Where an entry of comparisons says where outcomes lead, and which numbers are compared, by their bytes on the
 /// stack; three numbers that they are compared with stand in front.
 const LEADS: i16 = 24;
 const COMPARED: i16 = 40;
-/// How many entries may follow, in two bytes.
-const FOLLOW: i16 = 44;
 /// Numbers from here on are those of arms.
 const ARMS: u32 = 1 << 31;
 
-/// The entries of a tree's array; the first is the root's.
-fn entries(tree: &Tree, root: u32) -> Vec<[u8; ENTRY as usize]> {
-    // Where one of two comparisons is none, all numbers are at least 0.
-    let pair = |to: To| match to {
-        To::Node(number) => tree.nodes[number as usize],
-        To::Arm(_) => Node { column: 0, cut: 0, below: to, from: to },
+/// How entries are laid out.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Columns that rules have ranges of.
+    columns: usize,
+    /// Bytes of an end of a range; the ranges stand in front.
+    end: usize,
+    /// Bytes of ranges at most. Behind them stand where a rule leads that holds, and one that does not; how many
+    /// may follow, in two bytes; and which of the two an entry is.
+    ranges: usize,
+}
+
+impl Layout {
+    /// For numbers of these columns. Without ranges where they have no room.
+    fn of(most: &[u128]) -> Self {
+        let columns = columns(most);
+        let is_narrow = most.iter().all(|most| *most <= u32::MAX.into());
+        match columns {
+            ..=6 if is_narrow => Self { columns, end: 4, ranges: 48 },
+            ..=7 => Self { columns, end: 8, ranges: 112 },
+            _ => Self { columns: 0, end: 4, ranges: 48 },
+        }
+    }
+
+    fn has_rules(self) -> bool {
+        self.columns > 0
+    }
+
+    /// Where the range of a column stands.
+    fn range(self, column: usize) -> usize {
+        2 * self.end * column
+    }
+
+    fn holds(self) -> usize {
+        self.ranges
+    }
+
+    fn misses(self) -> usize {
+        self.ranges + 4
+    }
+
+    fn follow(self) -> usize {
+        self.ranges + 8
+    }
+
+    fn is_rule(self) -> usize {
+        self.ranges + 10
+    }
+
+    /// Bytes of an entry.
+    fn size(self) -> usize {
+        self.ranges + 16
+    }
+}
+
+/// A comparison, and the two that may follow.
+fn three(tree: &Tree, first: Cut) -> ([Cut; 3], [To; 4]) {
+    // Where there is no comparison, all numbers are at least 0.
+    let next = |to: To| match to {
+        To::Node(number) if let Node::Cut(cut) = tree.nodes[number as usize] => cut,
+        _ => Cut { column: 0, cut: 0, below: to, from: to },
     };
-    let leads = |first: Node| {
-        let (below, from) = (pair(first.below), pair(first.from));
-        ([first, below, from], [below.below, below.from, from.below, from.from])
-    };
+    let (below, from) = (next(first.below), next(first.from));
+    ([first, below, from], [below.below, below.from, from.below, from.from])
+}
+
+/// Where an entry's outcomes lead.
+fn leads(tree: &Tree, node: Node) -> Vec<To> {
+    match node {
+        Node::Cut(cut) => three(tree, cut).1.to_vec(),
+        Node::Rule { yes, no, .. } => vec![no, yes],
+    }
+}
+
+/// The entries of a tree's array; the first is the root's, and what is asked next mostly stands next.
+fn entries(tree: &Tree, root: u32, layout: Layout) -> Vec<Vec<u8>> {
     // What a node leads to stands before it.
     let mut follow: Vec<u16> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -47,32 +109,58 @@ fn entries(tree: &Tree, root: u32) -> Vec<[u8; ENTRY as usize]> {
             To::Node(number) => follow[number as usize].saturating_add(1),
             To::Arm(_) => 0,
         };
-        let most = leads(*node).1.into_iter().map(behind).max();
+        let most = leads(tree, *node).into_iter().map(behind).max();
         follow.push(most.unwrap_or(0));
     }
-    let (mut numbers, mut order) = (HashMap::from([(root, 0_u32)]), vec![root]);
-    let mut all = Vec::new();
-    while let Some(number) = order.get(all.len()) {
-        let (nodes, to) = leads(tree.nodes[*number as usize]);
-        let mut entry = [0; ENTRY as usize];
-        entry[FOLLOW as usize..][..2].copy_from_slice(&follow[*number as usize].to_le_bytes());
-        for (index, node) in nodes.iter().enumerate() {
-            entry[8 * index..][..8].copy_from_slice(&node.cut.to_le_bytes());
-            entry[COMPARED as usize + index] = 8 * node.column;
+    let (mut numbers, mut order, mut waiting) = (HashMap::new(), Vec::new(), vec![root]);
+    while let Some(number) = waiting.pop() {
+        if numbers.contains_key(&number) {
+            continue;
         }
-        for (index, to) in to.into_iter().enumerate() {
-            let to = match to {
-                To::Arm(arm) => ARMS | arm,
-                To::Node(number) => *numbers.entry(number).or_insert_with(|| {
-                    order.push(number);
-                    order.len() as u32 - 1
-                }),
-            };
-            entry[LEADS as usize + 4 * index..][..4].copy_from_slice(&to.to_le_bytes());
-        }
-        all.push(entry);
+        numbers.insert(number, order.len() as u32);
+        order.push(number);
+        let next = leads(tree, tree.nodes[number as usize]).into_iter().rev();
+        waiting.extend(next.filter_map(|to| match to {
+            To::Node(number) => Some(number),
+            To::Arm(_) => None,
+        }));
     }
-    all
+    let lead = |to: To| match to {
+        To::Arm(arm) => ARMS | arm,
+        To::Node(number) => numbers[&number],
+    };
+    let entry = |number: &u32| {
+        let mut entry = vec![0; layout.size()];
+        let mut put = |at: usize, bytes: &[u8]| entry[at..at + bytes.len()].copy_from_slice(bytes);
+        put(layout.follow(), &follow[*number as usize].to_le_bytes());
+        match tree.nodes[*number as usize] {
+            Node::Cut(first) => {
+                let (cuts, to) = three(tree, first);
+                for (index, cut) in cuts.iter().enumerate() {
+                    put(8 * index, &cut.cut.to_le_bytes());
+                    put(COMPARED as usize + index, &[8 * cut.column]);
+                }
+                for (index, to) in to.into_iter().enumerate() {
+                    put(LEADS as usize + 4 * index, &lead(to).to_le_bytes());
+                }
+            }
+            Node::Rule { cube, yes, no } => {
+                put(layout.is_rule(), &[1]);
+                put(layout.holds(), &lead(yes).to_le_bytes());
+                put(layout.misses(), &lead(no).to_le_bytes());
+                let of = tree.ranges[cube as usize].as_deref().unwrap_or(&[]);
+                for column in 0..layout.columns {
+                    let range = of.iter().find(|range| usize::from(range.0) == column);
+                    let (low, high) = range.map_or((0, u64::MAX), |(_, low, high)| (*low, *high));
+                    for (at, number) in [(0, low), (layout.end, high)] {
+                        put(layout.range(column) + at, &number.to_le_bytes()[..layout.end]);
+                    }
+                }
+            }
+        }
+        entry
+    };
+    order.iter().map(entry).collect()
 }
 
 impl Emitter<'_, '_> {
@@ -112,7 +200,8 @@ impl Emitter<'_, '_> {
                 rule.cubes.iter().map(move |tests| Cube { tests, arm })
             })
             .collect();
-        let tree = Tree::grow(&most, &cubes, place(otherwise))?;
+        let layout = Layout::of(&most);
+        let tree = Tree::grow(&most, &cubes, place(otherwise), layout.has_rules())?;
         let root = match tree.root {
             To::Node(root) => root,
             To::Arm(arm) => {
@@ -120,19 +209,19 @@ impl Emitter<'_, '_> {
                 return Ok(());
             }
         };
-        let entries = entries(&tree, root);
-        let first = entries.first().and_then(|entry| entry[FOLLOW as usize..].first_chunk());
+        let entries = entries(&tree, root, layout);
+        let first = entries.first().and_then(|entry| entry[layout.follow()..].first_chunk());
         let follow = first.map_or(0, |bytes| u16::from_le_bytes(*bytes));
         let mut held: Vec<(Vec<u8>, Vec<u8>)> = (0_u32..)
             .zip(&entries)
-            .map(|(number, entry)| (number.to_le_bytes().to_vec(), entry.to_vec()))
+            .map(|(number, entry)| (number.to_le_bytes().to_vec(), entry.clone()))
             .collect();
         held.sort_unstable();
         let map = self.map(Map {
             name: format!("rules{}_{}", self.number, at.0),
             kind: MapKind::Array,
             key: 4,
-            value: ENTRY,
+            value: layout.size() as u32,
             room: entries.len() as u32,
             flags: 0,
             entries: held,
@@ -166,10 +255,14 @@ impl Emitter<'_, '_> {
         self.op(insn::advance(2, index.into()));
         self.op(insn::call(MAP_LOOKUP));
         self.jump_number(Cond::Eq, 0, 0, u64::MAX, ABORT, 0);
-        self.op(insn::load_memory(insn::HALF, 2, 0, FOLLOW));
+        self.op(insn::load_memory(insn::HALF, 2, 0, layout.follow() as i16));
         self.jump(Cond::Ge, 2, LENGTH, ABORT);
         self.op(insn::copy(LENGTH, 2));
-        let (upper, lead) = (self.label(), self.label());
+        let (upper, lead, rule) = (self.label(), self.label(), self.label());
+        if layout.has_rules() {
+            self.op(insn::load_memory(insn::BYTE, 2, 0, layout.is_rule() as i16));
+            self.jump_number(Cond::Ne, 2, 0, 0xff, rule, 3);
+        }
         let mask = 8 * (count as i32 - 1);
         self.compared(0, first, mask, upper);
         for (half, label) in [(0, None), (1, Some(upper))] {
@@ -183,6 +276,10 @@ impl Emitter<'_, '_> {
             self.bind(not_less);
             self.goto(lead);
         }
+        if layout.has_rules() {
+            self.bind(rule);
+            self.in_ranges(layout, first, lead);
+        }
         self.bind(lead);
         self.jump_number(Cond::Lt, 1, ARMS.into(), u32::MAX.into(), next, 0);
         self.op(insn::load_stored(LENGTH, STACK, length));
@@ -190,6 +287,24 @@ impl Emitter<'_, '_> {
         let numbers = (ARMS..).zip(&places).map(|(number, step)| (number.into(), step.0)).collect();
         self.lead(1, numbers);
         Ok(())
+    }
+
+    /// Where an entry leads that is a rule's.
+    fn in_ranges(&mut self, layout: Layout, first: i16, lead: super::Label) {
+        let size = if layout.end == 4 { insn::WORD } else { insn::DOUBLE };
+        let misses = self.label();
+        self.op(insn::load_memory(insn::WORD, 1, 0, layout.misses() as i16));
+        for column in 0..layout.columns {
+            let at = layout.range(column);
+            self.op(insn::load_stored(3, STACK, first + 8 * column as i16));
+            for (at, outside) in [(at, Cond::Lt), (at + layout.end, Cond::Gt)] {
+                self.op(insn::load_memory(size, 4, 0, at as i16));
+                self.jump(outside, 3, 4, misses);
+            }
+        }
+        self.op(insn::load_memory(insn::WORD, 1, 0, layout.holds() as i16));
+        self.bind(misses);
+        self.goto(lead);
     }
 
     /// Goes elsewhere unless the number that an entry says is less than its cut.

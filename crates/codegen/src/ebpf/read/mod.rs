@@ -30,8 +30,8 @@ use machine::{Around, Question, State};
 use numbers::{Num, Numbers};
 use terms::Terms;
 
-/// Instructions that are followed, over all paths.
-const BUDGET: usize = 16_000_000;
+/// Instructions that are followed, over all paths: so many always, and for each entry that maps hold.
+const BUDGET: (usize, usize) = (16_000_000, 500);
 /// Different numbers.
 const NUMBERS: usize = 2_000_000;
 /// Instructions that a jump looks ahead for a call that depends on it.
@@ -89,7 +89,8 @@ pub(super) fn read(
         asked: Vec::new(),
     };
     let first = reader.place(0, State::new());
-    let mut budget = BUDGET;
+    let entries: usize = object.maps.iter().map(|map| map.entries.len()).sum();
+    let mut budget = BUDGET.0 + BUDGET.1.saturating_mul(entries);
     while let Some(place) = reader.waiting.pop() {
         let (mut at, mut state) = reader.places[place].clone();
         let asked = loop {
