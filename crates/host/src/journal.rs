@@ -111,6 +111,10 @@ impl Journal {
         };
         let owner = journal.read(&text);
         match journal.lock() {
+            // A command that its dead maker was starting may have it for a moment still.
+            Err(Failure::Held(..)) if owner.is_some_and(|owner| !is_there(owner)) => {
+                journal.file.lock().map_err(Failure::at(folder))?;
+            }
             Err(Failure::Held(path, _)) => return Err(Failure::Held(path, owner)),
             other => other?,
         }
@@ -264,6 +268,11 @@ impl Journal {
             other => Err(other),
         }
     }
+}
+
+/// Whether there is a process of this number.
+fn is_there(number: u32) -> bool {
+    Path::new(&format!("/proc/{number}")).exists()
 }
 
 /// What was taken down.

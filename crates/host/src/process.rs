@@ -144,6 +144,11 @@ impl Process {
 
     /// Has it end, and waits for that.
     pub(crate) fn end(&self) {
+        // Cut short, it would leave half of what it makes, and it ends by itself.
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.number));
+        if name.is_ok_and(|name| name == "ip\n") && self.has_ended(PATIENCE) {
+            return;
+        }
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);
         if !self.has_ended(PATIENCE) {
             let _ = pidfd_send_signal(&self.handle, Signal::KILL);
