@@ -66,6 +66,10 @@ pub enum Lack {
     Comparison,
     /// Look flows up.
     Flows,
+    /// Go by a flow of which it has no lease.
+    Lease,
+    /// Change more of a flow than how long it lives.
+    Changed,
     /// Look prefixes up and keep what was found.
     Found,
     /// Read a clock.
@@ -105,6 +109,8 @@ impl fmt::Display for Lack {
             Lack::Number(what) => write!(f, "{what} is not computed"),
             Lack::Comparison => f.write_str("two numbers of a packet are not compared"),
             Lack::Flows => f.write_str("flows are not looked up"),
+            Lack::Lease => f.write_str("a core has flows first, and gives leases of them"),
+            Lack::Changed => f.write_str("flows are not changed, only prolonged"),
             Lack::Found => f.write_str("what a lookup found is not kept"),
             Lack::Clock => f.write_str("there is no clock"),
             Lack::Cells => f.write_str("nothing is kept from packet to packet"),
@@ -200,6 +206,11 @@ pub trait Target: Sync {
 
     /// Whether it can cut a packet's end. Where it cannot, padding behind short frames stays.
     fn cuts(&self) -> bool;
+
+    /// Whether it goes by flows that elements own, where it has leases of them.
+    fn leases(&self) -> bool {
+        false
+    }
 
     /// Whether packets can be sent where a step says, given which header lies where there, and what is
     /// presumed of them.

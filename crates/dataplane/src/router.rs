@@ -10,6 +10,7 @@ mod change;
 mod cycles;
 mod elsewhere;
 mod handlers;
+mod leases;
 mod lifetime;
 mod program_use;
 mod sleep;
@@ -47,6 +48,7 @@ pub use carry::Taker;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
 pub use elsewhere::Elsewhere;
 pub use handlers::Reading;
+pub use leases::{Allows, Lease, Leased};
 pub use lifetime::Lifetime;
 pub use program_use::ProgramUse;
 use sleep::Turn;
@@ -196,6 +198,7 @@ pub struct Router {
     busy: bool,
     /// Kept for its storage.
     waits_on: Vec<RawFd>,
+    leases: leases::Given,
     /// Whether a handler that was written from outside has stopped the driver.
     was_stopped: bool,
 }
@@ -312,6 +315,7 @@ impl Router {
             load: Load::default(),
             busy: false,
             waits_on: Vec::new(),
+            leases: leases::Given::default(),
             was_stopped: false,
         }
     }

@@ -2,6 +2,7 @@
 //! and not its elements.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::{Rc, Weak};
 
 use smallvec::SmallVec;
@@ -94,6 +95,19 @@ pub(crate) fn set(columns: &mut [Column], first: usize, lane: usize, number: u64
     }
 }
 
+/// A flow that others may go by for a while, who let the table know what packets it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leasable {
+    /// Its number, see [`FoundFlow::number`].
+    pub number: u32,
+    /// The keys that it is found by.
+    pub keys: SmallVec<[Numbers; 2]>,
+    /// When it expires, in nanoseconds of the worker's clock.
+    pub expiry: u64,
+    /// When it expires, and until when it may not be evicted, after a packet now that only prolongs it.
+    pub prolonged: (u64, u64),
+}
+
 /// Finds the group of a flow: by a packet of each direction and the protocol, unless its packets may have any ports.
 pub type GroupOf<'a> = dyn FnMut(Option<([Tuple; 2], u8)>) -> Option<u16> + 'a;
 
@@ -143,6 +157,18 @@ pub trait FlowAccess {
     /// how many. Of a table that all workers have alike, nothing changes.
     fn regroup(&mut self, _group_of: &mut GroupOf<'_>) -> usize {
         0
+    }
+
+    /// Calls for each of so many flows from a place on, in no order, of which a device may have a lease; where the next
+    /// ones are, if there may be any.
+    fn leasable(
+        &self,
+        _from: u64,
+        _most: usize,
+        _now: u64,
+        _each: &mut dyn FnMut(Leasable),
+    ) -> Option<u64> {
+        None
     }
 
     /// Has the table write down, from now on and as long as the log is in use, the numbers of
@@ -195,14 +221,30 @@ impl Watchers {
 const LONGEST: usize = 1 << 16;
 
 /// Flows that changed, by table and number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FlowLog {
+    /// Who is told at once, in the place of the log.
+    told: Option<Box<Told>>,
     changes: RefCell<Vec<(u16, u32)>>,
     any: Cell<bool>,
     lost: Cell<bool>,
 }
 
+/// Takes the table and number of a flow that changed, or is about to go; or that any flow may have.
+type Told = dyn Fn(Option<(u16, u32)>);
+
+impl fmt::Debug for FlowLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowLog").field("changes", &self.changes).finish_non_exhaustive()
+    }
+}
+
 impl FlowLog {
+    /// A log that writes nothing down, and tells of changes at once. Tables are borrowed meanwhile.
+    pub fn telling(told: impl Fn(Option<(u16, u32)>) + 'static) -> Self {
+        Self { told: Some(Box::new(told)), ..Self::default() }
+    }
+
     /// Whether nothing changed since it was last taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -211,6 +253,9 @@ impl FlowLog {
 
     /// Flows of a table changed.
     fn add(&self, table: u16, numbers: impl Iterator<Item = u32>) {
+        if let Some(told) = &self.told {
+            return numbers.for_each(|number| told(Some((table, number))));
+        }
         self.any.set(true);
         let mut changes = self.changes.borrow_mut();
         if changes.len() < LONGEST {
@@ -223,6 +268,9 @@ impl FlowLog {
     /// A flow of a table changed.
     #[inline]
     fn add_one(&self, table: u16, number: u32) {
+        if let Some(told) = &self.told {
+            return told(Some((table, number)));
+        }
         self.any.set(true);
         let mut changes = self.changes.borrow_mut();
         if changes.len() < LONGEST {
@@ -234,6 +282,9 @@ impl FlowLog {
 
     /// All flows of a table changed.
     fn add_all(&self) {
+        if let Some(told) = &self.told {
+            return told(None);
+        }
         self.any.set(true);
         self.lost.set(true);
     }

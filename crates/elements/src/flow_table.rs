@@ -827,6 +827,11 @@ impl FlowTable {
         ((end < room).then_some(end as u64), self.stamp)
     }
 
+    /// All flows have lower numbers.
+    pub(crate) fn room(&self) -> u32 {
+        self.flows.room() as u32
+    }
+
     /// Numbers of all flows, in the order in which they were touched, and their directions.
     pub(crate) fn in_order(&self) -> Vec<(u32, Range<usize>)> {
         let mut all = Vec::with_capacity(self.flows.len());

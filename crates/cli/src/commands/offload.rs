@@ -1,6 +1,7 @@
 //! `catena offload`: what the devices of a rack do of a chain, and installing that on them.
 
 mod ahead;
+mod leases;
 mod openflow;
 mod xdp;
 

@@ -5,6 +5,7 @@ mod bench;
 mod change;
 mod deploy;
 mod dispatch;
+mod lease;
 mod load;
 mod manners;
 mod namespaces;

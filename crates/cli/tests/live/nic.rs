@@ -15,15 +15,15 @@ const ROUTER: &str = include_str!("rack.click");
 const MTU: usize = 1500;
 
 /// The hosts of a [`Lab`], interfaces between them in the middle, and a server behind these.
-struct Nic {
-    lab: Lab,
+pub(crate) struct Nic {
+    pub(crate) lab: Lab,
     chain: PathBuf,
     topology: PathBuf,
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
 }
 
 impl Nic {
-    fn new() -> Self {
+    pub(crate) fn new(chain: &str) -> Self {
         let mut lab = Lab::new(CATENA, MTU);
         for (host, mac) in [("left", "02:00:00:00:01:02"), ("right", "02:00:00:00:02:02")] {
             lab.ip(host, &["link", "set", "veth0", "address", mac]);
@@ -50,7 +50,7 @@ links: [[nic.up0, s1.eth0]]
 wires: {{ left: nic.eth0, right: nic.eth1 }}
 "
         );
-        let chain = lab.file("chain", ROUTER);
+        let chain = lab.file("chain", chain);
         let rack = lab.folder().join("rack.yaml");
         std::fs::write(&rack, topology).unwrap();
         let socket = lab.folder().join("ctl.sock");
@@ -76,7 +76,7 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
 
     /// What the command prints, and whether all is as it should be.
     #[track_caller]
-    fn told(&self, options: &[&str]) -> (bool, String) {
+    pub(crate) fn told(&self, options: &[&str]) -> (bool, String) {
         let output = self.offload(options);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.stderr.is_empty(), "{options:?}: {}", text(&output.stderr));
@@ -91,7 +91,7 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    fn serve(&self) -> Process {
+    pub(crate) fn serve(&self) -> Process {
         let mut command = self.lab.command("server", CATENA.0);
         command.arg("run").arg(&self.chain).arg("--topology").arg(&self.topology);
         command.arg("--control").arg(&self.socket).stdin(Stdio::null());
@@ -108,13 +108,18 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
         all.find(|element| element["name"] == name).unwrap().clone()
     }
 
-    fn count(&self, name: &str, way: &str) -> u64 {
+    pub(crate) fn count(&self, name: &str, way: &str) -> u64 {
         self.element(name)[way]["packets"].as_u64().unwrap()
     }
 
     /// Frames that an interface in the middle received and sent.
     fn frames(&self, interface: &str) -> [u64; 2] {
-        let shown = self.lab.ip("middle", &["-j", "-s", "link", "show", interface]);
+        self.frames_of("middle", interface)
+    }
+
+    /// Frames that an interface of a host received and sent.
+    pub(crate) fn frames_of(&self, host: &str, interface: &str) -> [u64; 2] {
+        let shown = self.lab.ip(host, &["-j", "-s", "link", "show", interface]);
         let links: Value = serde_json::from_str(&shown).unwrap();
         ["rx", "tx"].map(|way| links[0]["stats64"][way]["packets"].as_u64().unwrap())
     }
@@ -132,7 +137,7 @@ fn interfaces_do_their_part_of_a_chain() {
     if !possible() {
         return;
     }
-    let nic = Nic::new();
+    let nic = Nic::new(ROUTER);
     let (well, none) = nic.told(&["--status"]);
     assert!(!well && none.contains("! no interface has the chain's programs"), "{none}");
     let (_, installed) = nic.told(&["--install"]);
@@ -191,7 +196,7 @@ fn programs_are_exchanged_between_two_frames() {
     if !possible() {
         return;
     }
-    let nic = Nic::new();
+    let nic = Nic::new(ROUTER);
     nic.told(&["--install"]);
     let server = nic.serve();
     let talk = Talk::begin(&nic.lab, "10.2.0.2", 10);
@@ -224,7 +229,7 @@ fn interfaces_of_others_are_left_alone() {
     if !possible() {
         return;
     }
-    let nic = Nic::new();
+    let nic = Nic::new(ROUTER);
     nic.lab.take_frames("middle", "eth1");
     let others = nic.programs();
     let refused = nic.refusal(&["--install"]);
@@ -284,7 +289,7 @@ fn other_entries_of_maps_are_noticed() {
     if !possible() {
         return;
     }
-    let nic = Nic::new();
+    let nic = Nic::new(ROUTER);
     let rules: Vec<String> = (1..200).map(|n| format!("deny src host 10.3.{n}.7")).collect();
     nic.change("IPFilter(", &format!("IPFilter({}, ", rules.join(", ")));
     nic.told(&["--install"]);

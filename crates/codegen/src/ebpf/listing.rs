@@ -79,8 +79,8 @@ fn show(object: &Object, code: &Code, at: usize) -> (String, usize) {
         }
         _ if op == 0x95 => "exit".into(),
         _ if op == 0x85 => match number {
+            160 => "call bpf_ktime_get_coarse_ns#160".into(),
             1 => "call bpf_map_lookup_elem#1".into(),
-            5 => "call bpf_ktime_get_ns#5".into(),
             44 => "call bpf_xdp_adjust_head#44".into(),
             51 => "call bpf_redirect_map#51".into(),
             65 => "call bpf_xdp_adjust_tail#65".into(),

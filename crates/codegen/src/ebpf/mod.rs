@@ -9,13 +9,14 @@
 //! of its segment goes out with `XDP_TX`, others by a map of interfaces under the device's port
 //! numbers. Every exit is a class that is counted: under its step's number there are, for each
 //! processor, its packets, their bytes as they came in, and the sums of other lengths that the chain
-//! counts them by. Frames from the cores leave by the port that their tag names ([`back`]); this program is no part of
+//! counts them by. Flows are looked up in [leases](lease) of them; where there is none, a core goes on. Frames from the cores leave by the port that their tag names ([`back`]); this program is no part of
 //! the object, and the same for all chains.
 
 mod back;
 mod emit;
 mod files;
 pub mod insn;
+pub mod lease;
 mod listing;
 mod object;
 mod read;
@@ -67,7 +68,8 @@ impl Compiled {
 pub fn compile(device: &Device<'_>) -> Result<Compiled, (usize, StepId, Lack)> {
     let layouts: Vec<Layouts> =
         device.segments.iter().map(|segment| Layouts::of(&segment.program)).collect();
-    let mut around = Around { device: Some(device), maps: Vec::new(), ports: None };
+    let leases = lease::leases(device.segments.iter().map(|segment| &segment.program));
+    let mut around = Around::new(Some(device), leases);
     let (mut programs, mut blocks) = (Vec::new(), Vec::new());
     for (number, (segment, layouts)) in device.segments.iter().zip(&layouts).enumerate() {
         let emitter =
@@ -109,7 +111,7 @@ pub struct Ebpf;
 /// Whether a step can be turned into instructions.
 fn can(program: &Program, step: StepId) -> Result<(), Lack> {
     let ask = |layouts: Option<&Layouts>| {
-        let mut around = Around { device: None, maps: Vec::new(), ports: None };
+        let mut around = Around::new(None, lease::leases([program]));
         let mut emitter = Emitter::new(program, layouts, &mut around, 0, &[]);
         emitter.step(step, program.step(step))
     };
@@ -128,6 +130,10 @@ impl Target for Ebpf {
     }
 
     fn cuts(&self) -> bool {
+        true
+    }
+
+    fn leases(&self) -> bool {
         true
     }
 

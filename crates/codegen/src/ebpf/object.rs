@@ -20,6 +20,8 @@ pub struct Object {
 /// A kind of map, as the kernel numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
+    /// `BPF_MAP_TYPE_HASH`
+    Hash = 1,
     /// `BPF_MAP_TYPE_ARRAY`
     Array = 2,
     /// `BPF_MAP_TYPE_PERCPU_ARRAY`
@@ -32,9 +34,11 @@ pub enum MapKind {
 
 impl MapKind {
     /// Those that there are.
-    pub const ALL: [Self; 4] = [Self::Array, Self::PerCpuArray, Self::LpmTrie, Self::DevMap];
+    pub const ALL: [Self; 5] =
+        [Self::Hash, Self::Array, Self::PerCpuArray, Self::LpmTrie, Self::DevMap];
 
-    /// Whether only what was put there is there; the others hold something under every number.
+    /// Whether only what was put there in the beginning is there; others hold something under every number, or what comes
+    /// and goes.
     pub fn is_keyed(self) -> bool {
         matches!(self, Self::LpmTrie)
     }

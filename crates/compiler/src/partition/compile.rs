@@ -8,11 +8,12 @@ use codegen::{Device, File, Lack, Segment, Tables, Target, Unread};
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
-use ir::program::{Continuation, End, Exit, Step, StepId, Writes};
+use ir::program::{Continuation, Effect, End, Exit, LookupId, Step, StepId, Writes};
 use ir::topology::{PortName, Switch, Topology};
 use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
 
+use super::leases::settle;
 use super::offload::element;
 use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload};
 use crate::synthesize_tables;
@@ -344,6 +345,15 @@ fn too_long(program: &Program) -> BTreeMap<StepId, Lack> {
     long.collect()
 }
 
+/// What is left to cores before anything is tried.
+fn left_out(program: &Program, target: &dyn Target, sought: Sought) -> BTreeMap<StepId, Lack> {
+    let mut all = too_long(program);
+    if target.leases() {
+        all.extend(sought.left(program));
+    }
+    all
+}
+
 /// What of tables does not fit, and the step that is left to cores for it.
 fn misfit(tables: Option<&Tables>, hardware: Option<&Hardware>) -> Option<(usize, StepId, Lack)> {
     let (tables, hardware) = (tables?, hardware?);
@@ -415,8 +425,71 @@ pub fn compile(
     files: Option<Vec<File>>,
 ) -> Result<Compiled, NotCompiled> {
     let programs = synthesize_tables(graph, models).programs;
-    let Division { parts, egress, files, tables } =
-        divide(&programs, wires, target, site, origin, files)?;
+    let is_given = files.is_some();
+    let mut best: Option<Result<Compiled, NotCompiled>> = None;
+    // Flows are looked up on the device as far as that is proven.
+    for sought in Sought::ALL {
+        let division =
+            divide_seeking(&programs, wires, target, (site, origin), files.clone(), sought);
+        let made = division.and_then(|division| prove(graph, target, site, division));
+        match made {
+            Ok(made) if made.parts.iter().all(|part| part.proof.holds()) => return Ok(made),
+            Ok(made) if !target.leases() => return Ok(made),
+            Err(why) if !target.leases() => return Err(why),
+            // What differs in files that are given is told as of what they are most likely to be.
+            made if is_given && best.as_ref().is_some_and(Result::is_ok) => drop(made),
+            made => best = Some(made),
+        }
+    }
+    best.unwrap_or(Err(NotCompiled::NoWires))
+}
+
+/// Which flows a device looks up, if it goes by any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sought {
+    All,
+    /// Those that packets prolong: others are of elements that look into the flows of others.
+    Prolonged,
+    None,
+}
+
+impl Sought {
+    const ALL: [Self; 3] = [Self::All, Self::Prolonged, Self::None];
+
+    /// Lookups that are left to cores.
+    fn left(self, program: &Program) -> BTreeMap<StepId, Lack> {
+        let is_prolonged = |lookup: LookupId| {
+            let effects = program.exits().flat_map(|(_, exit)| &exit.effects);
+            let mut all = effects.filter_map(|effect| match effect {
+                Effect::Update { lookup, .. } => Some(*lookup),
+                _ => None,
+            });
+            all.any(|of| of == lookup)
+        };
+        let is_left = |lookup: LookupId| match self {
+            Sought::All => false,
+            Sought::Prolonged => !is_prolonged(lookup),
+            Sought::None => true,
+        };
+        let steps = (0..).map(StepId).zip(&program.steps);
+        let left = steps.filter_map(|(at, step)| match step {
+            Step::Lookup { lookup, .. } if program.flows(*lookup).is_some() => {
+                is_left(*lookup).then_some((at, Lack::Flows))
+            }
+            _ => None,
+        });
+        left.collect()
+    }
+}
+
+/// Proves a division.
+fn prove(
+    graph: &Graph,
+    target: &dyn Target,
+    site: &Site,
+    division: Division,
+) -> Result<Compiled, NotCompiled> {
+    let Division { parts, egress, files, tables } = division;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let is_wire = |to: Port| egress.contains_key(&to);
     let prove = |part: Part| {
@@ -458,6 +531,17 @@ pub fn divide(
     origin: Origin<'_>,
     files: Option<Vec<File>>,
 ) -> Result<Division, NotCompiled> {
+    divide_seeking(programs, wires, target, (site, origin), files, Sought::All)
+}
+
+fn divide_seeking(
+    programs: &[Program],
+    wires: &Wires,
+    target: &dyn Target,
+    (site, origin): (&Site, Origin<'_>),
+    files: Option<Vec<File>>,
+    sought: Sought,
+) -> Result<Division, NotCompiled> {
     let port = |wire: &String| {
         let port = site.ports.get(wire).map(|port| port.number);
         port.ok_or_else(|| NotCompiled::NoPort(wire.clone()))
@@ -474,6 +558,10 @@ pub fn divide(
             Some(program) => from_wire(program),
             None => through(*entry),
         };
+        let program = match target.leases() {
+            true => settle(program, &is_wire),
+            false => program,
+        };
         behind.push((names.clone(), ingress, program));
     }
     if behind.is_empty() {
@@ -481,7 +569,7 @@ pub fn divide(
     }
     // What does not fit is left to cores, and the rest is tried again.
     let mut full: Vec<BTreeMap<StepId, Lack>> =
-        behind.iter().map(|(_, _, program)| too_long(program)).collect();
+        behind.iter().map(|(.., program)| left_out(program, target, sought)).collect();
     let (parts, files, read, tables) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();
@@ -540,7 +628,8 @@ pub fn divide(
     };
     let part = |((((wires, ingress, program), full), offload), device)| {
         let stay = |(at, lack)| Stay { element: element(&program, at), lack };
-        let full = BTreeMap::into_iter(full).map(stay).collect();
+        let full = BTreeMap::into_iter(full).filter(|(_, lack)| *lack != Lack::Flows);
+        let full = full.map(stay).collect();
         Part { wires, ingress, program, offload, full, device }
     };
     let parts = behind.into_iter().zip(full).zip(parts).zip(read).map(part).collect();

@@ -9,6 +9,7 @@
 mod compile;
 mod cores;
 mod counts;
+mod leases;
 mod offload;
 mod presumed;
 mod prove;
@@ -31,6 +32,7 @@ pub use compile::{
 };
 pub use cores::{TAG, on_cores};
 pub use counts::{Counted, Credit};
+pub use leases::{Lessor, lessors};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;

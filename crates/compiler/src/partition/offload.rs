@@ -255,6 +255,9 @@ impl<'a> Dividing<'a> {
                 _ => lack,
             });
         }
+        for (at, lack) in idle_lookups(program, &lacks) {
+            lacks[at] = Some(lack);
+        }
         let lookups = Lookups::of(program);
         let all = (0..program.steps.len() as u32).map(StepId).collect();
         let live = lookups.live(program, &all);
@@ -274,6 +277,12 @@ impl<'a> Dividing<'a> {
             gains,
             stops,
         }
+    }
+
+    /// Whether flows are looked up at a step.
+    fn is_of_flows(&self, at: StepId) -> bool {
+        let step = self.program.step(at);
+        matches!(step, Step::Lookup { lookup, .. } if self.program.flows(*lookup).is_some())
     }
 
     /// Where nearly all packets go at a condition that the device cannot test.
@@ -354,6 +363,12 @@ impl<'a> Dividing<'a> {
             Place::Device { at, before, .. } => {
                 let mut before = before.clone();
                 self.presume(*at, &mut before);
+                if self.is_of_flows(*at)
+                    && matches!(self.program.step(*at), Step::Lookup { miss, .. } if *miss == next)
+                {
+                    // Without a lease nothing is known: whether there is a flow is up to those who own it.
+                    return Place::stopped(self.asked(&before, *at), *at);
+                }
                 if matches!(self.program.step(*at), Step::Lookup { hit, .. } if *hit == next) {
                     before.push(Asked::Step(*at));
                 }
@@ -690,6 +705,11 @@ impl<'a> Dividing<'a> {
             let lack = stop.or_else(|| self.lacks[step.0 as usize].clone())?;
             Some(Stay { element: element(self.program, step), lack })
         };
+        let missed = |step: StepId| {
+            let lack = self.is_of_flows(step).then_some(Lack::Lease)?;
+            Some(Stay { element: element(self.program, step), lack })
+        };
+        let stopped = stay(to).or_else(|| missed(to));
         let mut reasons = Vec::new();
         // Those for which what the device was spared, or presumed, does not hold.
         for &asked in before {
@@ -712,14 +732,14 @@ impl<'a> Dividing<'a> {
             }
             reasons.push(reason);
         }
-        reasons.extend(stay(to));
+        reasons.extend(stopped.clone());
         match classes.get_mut(&to) {
             Some(class) => {
                 class.decided.extend(reasons.iter().cloned());
-                class.stops.extend(stay(to));
+                class.stops.extend(stopped);
             }
             None => {
-                let reason = stay(to).or_else(|| reasons.first().cloned());
+                let reason = stopped.or_else(|| reasons.first().cloned());
                 for exit in reach(self.program, [to]) {
                     if let Some(class) = classes.get_mut(&exit) {
                         class.stays.extend(reason.clone());
@@ -730,6 +750,32 @@ impl<'a> Dividing<'a> {
         }
         reasons
     }
+}
+
+/// Lookups of flows that lead to no wire that the device could send to if it found one: what it lacks there.
+fn idle_lookups(program: &Program, lacks: &[Option<Lack>]) -> Vec<(usize, Lack)> {
+    let mut leads: Vec<Result<(), Option<Lack>>> = vec![Err(None); program.steps.len()];
+    let mut idle = Vec::new();
+    for (at, step) in program.steps.iter().enumerate().rev() {
+        let next = |next: StepId| leads[next.0 as usize].clone();
+        leads[at] = match (&lacks[at], step) {
+            (Some(lack), _) => Err(Some(lack.clone())),
+            (None, Step::Exit(exit)) if matches!(exit.end, End::Push { .. }) => Ok(()),
+            (None, Step::Exit(_)) => Err(None),
+            (None, Step::Lookup { hit, lookup, .. }) if program.flows(*lookup).is_some() => {
+                if let Err(Some(lack)) = next(*hit) {
+                    idle.push((at, lack));
+                }
+                next(*hit)
+            }
+            (None, step) => {
+                let all: Vec<_> = step.next().map(next).collect();
+                let lack = all.iter().find_map(|one| one.clone().err().flatten());
+                if all.contains(&Ok(())) { Ok(()) } else { Err(lack) }
+            }
+        };
+    }
+    idle
 }
 
 /// Whether a condition is on lengths alone: on those that headers state, or the packet's.

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use codegen::ebpf::lease::Leases;
 use codegen::ebpf::{Object, counters_map};
-use dataplane::io::{Found, Links, Loaded, There, XdpMode};
+use dataplane::io::{Found, LeaseMaps, Links, Loaded, There, XdpMode};
 use ir::topology::Xdp;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -247,6 +248,22 @@ impl Device {
         })?;
         self.look_again()?;
         Ok(removed)
+    }
+
+    /// The maps in which the chain's programs have leases of a table of flows. Whoever opens them gives all leases anew.
+    ///
+    /// # Errors
+    /// If there are none, or the kernel does not open them.
+    pub fn lease_maps(&self, chain: &str, of: &Leases) -> Result<LeaseMaps, Failure> {
+        let own = name(chain);
+        let programs = self.ports.values().filter_map(|at| at.found.as_ref());
+        for (found, _) in programs.filter(|(found, _)| found.name() == own) {
+            let map = |name: String| found.maps().find(|(other, _)| *other == name);
+            if let (Some(index), Some(slots)) = (map(of.index_map()), map(of.slots_map())) {
+                return Ok(LeaseMaps::open(index.1, slots.1, of)?);
+            }
+        }
+        Err(std::io::Error::other(format!("no program has leases of '{}'", of.owner)).into())
     }
 
     /// What the chain's programs counted, by segment and step: packets, bytes, and sums of other lengths.

@@ -11,6 +11,7 @@ use super::sys::{self, BpfCommand, BpfOpens};
 const MAP_CREATE: c_int = 0;
 const MAP_LOOKUP_COMMAND: c_int = 1;
 const MAP_UPDATE: c_int = 2;
+const MAP_DELETE: c_int = 3;
 const MAP_NEXT_KEY: c_int = 4;
 const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
@@ -285,6 +286,18 @@ impl<'a> PointerMut<'a> {
 }
 
 #[repr(C)]
+struct MapDelete<'a> {
+    map: u32,
+    padding: u32,
+    key: Pointer<'a>,
+}
+
+// SAFETY: the pointer is to a key of the size that the map has, and is only read.
+unsafe impl BpfCommand for MapDelete<'_> {
+    const NUMBER: c_int = MAP_DELETE;
+}
+
+#[repr(C)]
 struct MapNextKey<'a> {
     map: u32,
     padding: u32,
@@ -493,6 +506,16 @@ impl AnyMap {
         Ok((text(&info.name), Self { map, kind: info.kind, sizes: (info.key, info.value) }))
     }
 
+    /// The kernel's number of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn id(&self) -> Result<u32> {
+        let mut info = MapInfo::default();
+        ask(&self.map, &mut info)?;
+        Ok(info.id)
+    }
+
     /// The key behind another one, or the first; none behind the last.
     ///
     /// # Errors
@@ -530,6 +553,31 @@ impl AnyMap {
             return Err(std::io::Error::other("an entry of another size"));
         }
         update(&self.map, key, value)
+    }
+
+    /// Removes what is there.
+    ///
+    /// # Errors
+    /// The kernel's, `ENOENT` if there is nothing, or of a key of another size than the map's.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
+        if key.len() != self.sizes.0 as usize {
+            return Err(std::io::Error::other("a key of another size"));
+        }
+        let map = self.map.as_raw_fd() as u32;
+        sys::bpf(&MapDelete { map, padding: 0, key: Pointer::to(key) }).map(drop)
+    }
+
+    /// Bytes of a key and of a value.
+    pub(super) fn sizes(&self) -> (u32, u32) {
+        self.sizes
+    }
+
+    /// The values of an array that may be mapped, so many bytes in whole pages.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn mapped(&self, bytes: usize) -> Result<sys::Mapping> {
+        sys::Mapping::of(&self.map, bytes.next_multiple_of(4096), 0)
     }
 
     /// What is there, of all processors.

@@ -6,7 +6,7 @@ use std::io::{Error, Result};
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// Types of which every pattern of bytes is a value.
@@ -354,7 +354,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Memory of a socket's ring, at an offset that names it.
+    /// Memory of a socket's ring, at an offset that names it, or of a map's values.
     pub(super) fn of(socket: &OwnedFd, length: usize, offset: i64) -> Result<Self> {
         Self::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
     }
@@ -427,6 +427,18 @@ impl Mapping {
     /// A word that the kernel, too, reads and writes; `None` if it is not inside.
     pub(super) fn word(&self, offset: u64) -> Option<&AtomicU32> {
         let word = self.at(offset, size_of::<AtomicU32>())?.cast::<AtomicU32>();
+        if !word.is_aligned() {
+            return None;
+        }
+        // SAFETY: it is inside and aligned, and lives as long as the mapping.
+        Some(unsafe { word.as_ref() })
+    }
+}
+
+impl Mapping {
+    /// Eight bytes that the kernel's programs, too, read and write; `None` if they are not inside.
+    pub(super) fn long(&self, offset: u64) -> Option<&AtomicU64> {
+        let word = self.at(offset, size_of::<AtomicU64>())?.cast::<AtomicU64>();
         if !word.is_aligned() {
             return None;
         }

@@ -159,6 +159,14 @@ impl Loaded {
         self.maps.counters(map, number)
     }
 
+    /// The kernel's number of a map.
+    ///
+    /// # Errors
+    /// The kernel's, or of what is not there.
+    pub fn map_id(&self, map: &str) -> io::Result<u32> {
+        self.maps.map(map)?.id()
+    }
+
     /// The kernel's digest of a program's instructions; what maps hold is no part of it.
     ///
     /// # Errors

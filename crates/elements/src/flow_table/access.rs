@@ -6,7 +6,8 @@ use smallvec::smallvec;
 
 use super::{FlowTable, Hashed, Key};
 use crate::flow_access::{
-    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, VALUES, lanes_of,
+    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, Leasable, VALUES,
+    lanes_of,
 };
 
 impl FlowAccess for FlowTable {
@@ -142,6 +143,28 @@ impl FlowAccess for FlowTable {
 
     fn prolong(&mut self, number: u32, now: u64) -> u64 {
         FlowTable::prolong(self, number, now)
+    }
+
+    fn leasable(
+        &self,
+        from: u64,
+        most: usize,
+        now: u64,
+        each: &mut dyn FnMut(Leasable),
+    ) -> Option<u64> {
+        let (from, room) = (u32::try_from(from).unwrap_or(u32::MAX), self.room());
+        let end = room.min(from.saturating_add(most as u32));
+        for number in from..end {
+            let flow = self.flow(number);
+            let expiry = flow.expiry();
+            if expiry > now
+                && let Some(prolonged) = self.lasts_until(flow, now)
+            {
+                let keys = flow.sides().map(|side| flow.key(side).numbers().into_iter().collect());
+                each(Leasable { number, keys: keys.collect(), expiry, prolonged });
+            }
+        }
+        (end < room).then_some(end.into())
     }
 
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use compiler::partition::{Compiled, Counted};
+use compiler::partition::{Compiled, Counted, Lessor};
 use dataplane::Elsewhere;
 use engine::control::Controlled;
 use ir::program::StepId;
@@ -14,13 +14,16 @@ use ir::topology::Address;
 use ir::{Graph, Port};
 
 use super::super::compile::Rack;
+use super::leases::Leasing;
 use super::{Installation, chain, openflow, xdp};
 use crate::failure::Failure;
 use crate::loaded::Loaded;
 use crate::log::Log;
 
-/// How often devices are asked what they counted. Open vSwitch counts anew about as often.
-const OFTEN: Duration = Duration::from_secs(1);
+/// How often leases of flows are renewed: a flow's use is known by then.
+const OFTEN: Duration = Duration::from_millis(250);
+/// How often that is before devices are asked what they counted. Open vSwitch counts anew about as often.
+const ROUNDS: u32 = 4;
 
 /// What a device holds of what it shall have.
 pub(super) enum Holds {
@@ -175,30 +178,52 @@ impl Ahead {
         }
     }
 
-    /// Counts from now on, until that is ended.
+    /// Has elements count what the device counted.
+    fn tell(&mut self, run: &Controlled, is_told: &mut bool, log: Log) {
+        let mut told = self.since().and_then(|all| {
+            let credit = move |router: &mut dataplane::Router| {
+                all.iter().for_each(|elsewhere| router.credit(elsewhere));
+            };
+            run.instance.fleet().call(0, credit).ok_or_else(|| "the worker is dead".into())
+        });
+        if let Err(why) = &mut told
+            && !*is_told
+        {
+            log.warn(&format!("offload: {} is not counted: {why}", self.about));
+        }
+        if told.is_ok() && *is_told {
+            log.info(&format!("offload: {} is counted again", self.about));
+        }
+        *is_told = told.is_err();
+    }
+
+    /// Renews leases of the elements' flows.
+    fn lease(&self, leasing: &mut Leasing, run: &Controlled, log: Log) {
+        let Device::Kernel(interfaces) = &self.device else { return };
+        let maps = |lessors: &[Lessor]| interfaces.lease_maps(lessors);
+        leasing.renew(run, interfaces.programs(), maps, (&self.about, log));
+    }
+
+    /// Counts, and gives leases, from now on until that is ended.
     pub(crate) fn count(mut self, run: Arc<Controlled>, log: Log) -> std::io::Result<Counting> {
         let (stop, stopped) = sync_channel(0);
         let work = move || {
-            let mut is_told = false;
+            let (mut is_told, mut leasing) = (false, Leasing::new(&self.compiled));
+            let (mut is_last, mut round) = (false, 0_u32);
             loop {
-                let mut told = self.since().and_then(|all| {
-                    let credit = move |router: &mut dataplane::Router| {
-                        all.iter().for_each(|elsewhere| router.credit(elsewhere));
-                    };
-                    run.instance.fleet().call(0, credit).ok_or_else(|| "the worker is dead".into())
-                });
-                if let Err(why) = &mut told
-                    && !is_told
-                {
-                    log.warn(&format!("offload: {} is not counted: {why}", self.about));
+                if !is_last {
+                    self.lease(&mut leasing, &run, log);
                 }
-                if told.is_ok() && is_told {
-                    log.info(&format!("offload: {} is counted again", self.about));
+                if is_last || round.is_multiple_of(ROUNDS) {
+                    self.tell(&run, &mut is_told, log);
                 }
-                is_told = told.is_err();
+                round = round.wrapping_add(1);
                 match stopped.recv_timeout(OFTEN) {
                     Err(RecvTimeoutError::Timeout) => {}
-                    Ok(last) if last => {}
+                    Ok(last) if last => {
+                        is_last = true;
+                        leasing.end(&run);
+                    }
                     Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use codegen::ebpf;
-use compiler::partition::{self, Divided};
+use compiler::partition::{self, Divided, Lessor};
 use control::xdp::{Artefact, Device, Failure as Refused, Plan, Port, State};
-use dataplane::io::XdpMode;
+use dataplane::io::{LeaseMaps, XdpMode};
 use ir::program::StepId;
 use ir::topology::{Switch, Xdp};
 use serde_json::{Value, json};
@@ -84,6 +84,18 @@ impl Ahead {
                 Holds::Other(wrong.join(", "))
             }
         }
+    }
+
+    /// The programs that are as they shall be, if they are.
+    pub(super) fn programs(&self) -> Option<Vec<u32>> {
+        self.device.as_ref().map(|device| device.programs().into_values().collect())
+    }
+
+    /// The maps in which these tables of flows are leased.
+    pub(super) fn lease_maps(&self, lessors: &[Lessor]) -> Result<Vec<LeaseMaps>, String> {
+        let device = self.device.as_ref().ok_or("it is not reached")?;
+        let all = lessors.iter().map(|lessor| device.lease_maps(&self.chain, &lessor.of));
+        all.collect::<Result<_, _>>().map_err(|why| why.to_string())
     }
 
     /// What programs counted that are as they shall be, and whether others took their place: then these count from

@@ -2,6 +2,7 @@
 //! read back from an object is proven to be the program.
 
 pub mod kernel;
+mod leases;
 mod lists;
 mod proof;
 
@@ -9,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use codegen::ebpf;
-use codegen::{Device, Segment, Target};
+use codegen::ebpf::{self, lease::timed};
+use codegen::{Device, Lack, Segment, Target};
 use compiler::synthesize_tables;
 use engine::session;
 use ir::field::meta;
@@ -40,8 +41,18 @@ fn on_a_wire(exit: &mut Exit) {
     }
 }
 
-/// A program for packets that come in as from a wire. What the device cannot do is handed off.
+/// A program for packets that come in as from a wire. What the device cannot do is handed off; so are lookups of flows, if
+/// it has no room for what is behind them.
 pub fn segment(program: &Program) -> Program {
+    let made = segment_with(program, true);
+    match ebpf::compile(&device(&made)) {
+        Err((_, _, Lack::Room(..))) => segment_with(program, false),
+        _ => made,
+    }
+}
+
+/// The same, with lookups of flows or without.
+fn segment_with(program: &Program, flows: bool) -> Program {
     let mut program = program.clone();
     for term in &mut program.terms {
         match term {
@@ -61,10 +72,29 @@ pub fn segment(program: &Program) -> Program {
     let whole = program.clone();
     for (index, step) in program.steps.iter_mut().enumerate() {
         let at = StepId(index as u32);
-        if ebpf::EBPF.decides(&whole, at, layouts.at(at)).is_err() {
+        // What is promised depends on where it leads.
+        let is_timed = matches!(step, Step::Test { atom, .. } if timed(&whole, atom).is_some());
+        let is_left = match step {
+            Step::Lookup { lookup, .. } => !flows && whole.flows(*lookup).is_some(),
+            _ => is_timed,
+        };
+        if is_left || ebpf::EBPF.decides(&whole, at, layouts.at(at)).is_err() {
             number += 1;
             let exit = Exit::handoff(Continuation(number), Vec::new());
             *step = Step::Exit(Box::new(exit));
+        }
+    }
+    reachable(program).normal()
+}
+
+/// A segment that hands off where it would look flows up.
+fn without_flows(segment: &Program) -> Program {
+    let mut program = segment.clone();
+    for step in &mut program.steps {
+        if let Step::Lookup { lookup, .. } = step
+            && segment.flows(*lookup).is_some()
+        {
+            *step = Step::Exit(Box::new(Exit::handoff(Continuation(4000), Vec::new())));
         }
     }
     reachable(program).normal()

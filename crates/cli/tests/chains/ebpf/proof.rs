@@ -5,18 +5,45 @@ use std::fs;
 use codegen::Target;
 use codegen::ebpf::{self, Object};
 use compiler::prove::{BUDGET, Comparison, Verdict, View, compare};
-use ir::{NodeId, Program};
+use ir::program::{Atom, Step, StepId, Term, TermId};
+use ir::{Base, NodeId, Program};
 
-use super::{device, root, subjects};
+use super::{device, root, subjects, without_flows};
 
 fn name(node: NodeId) -> String {
     format!("element {node}")
 }
 
+/// What is done where there is a lease of every flow.
+fn with_leases(read: &mut Program) {
+    let is_chance = |term: TermId| match read.term(term) {
+        Term::Input(field) => field.base == Base::Annotation,
+        _ => false,
+    };
+    let there = |step: &Step| match step {
+        Step::Test { atom: Atom::Test(term, _), yes, .. } => is_chance(*term).then_some(*yes),
+        _ => None,
+    };
+    let leads: Vec<Option<StepId>> = read.steps.iter().map(there).collect();
+    let behind = |mut at: StepId| {
+        while let Some(next) = leads[at.0 as usize] {
+            at = next;
+        }
+        at
+    };
+    if let at @ StepId(1..) = behind(StepId(0)) {
+        read.steps[0] = read.step(at).clone();
+    }
+    for step in &mut read.steps {
+        step.map_next(behind);
+    }
+}
+
 /// What comparing a program with what is read from an object finds.
 pub(super) fn judge(program: &Program, object: &Object) -> Result<Verdict, String> {
     let read = ebpf::decompile(object, 0, &device(program));
-    let read = read.map_err(|(at, why)| format!("instruction {at}: {why}"))?;
+    let mut read = read.map_err(|(at, why)| format!("instruction {at}: {why}"))?;
+    with_leases(&mut read);
     let compared = compare(&Comparison {
         a: &program.clone().lower(),
         b: &read.clone().lower(),
@@ -54,12 +81,28 @@ fn what_is_read_back_is_proven_equal() {
             assert_eq!(object, compiled.object, "{name}");
             match judge(&program, &object) {
                 Ok(Verdict::Equal) => {}
+                // Flows whose lookups are not proven are left to cores.
+                Ok(Verdict::Unproven(_)) if looks_flows_up(&program) => {
+                    let program = without_flows(&program);
+                    let compiled = ebpf::compile(&super::device(&program)).expect("it fits");
+                    if !matches!(judge(&program, &compiled.object), Ok(Verdict::Equal)) {
+                        failed.push(format!("{name}, without flows"));
+                    }
+                }
                 other => failed.push(format!("{name}: {other:?}")),
             }
         }
     }
     assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed.join("\n"));
     assert!(count > 100 || std::env::var_os("FILETEST").is_some(), "{count} programs");
+}
+
+fn looks_flows_up(program: &Program) -> bool {
+    let is_one = |step: &Step| match step {
+        Step::Lookup { lookup, .. } => program.flows(*lookup).is_some(),
+        _ => false,
+    };
+    program.steps.iter().any(is_one)
 }
 
 /// What is changed in a program's words, by what it is about.

@@ -8,6 +8,7 @@ use ir::program::{Effect, End, Exit, StepId, Term, TermId};
 
 use super::super::insn::{self, Cond, Op};
 use super::super::object::{Map, MapKind, PORTS_MAP};
+use super::lease::prolongs;
 use super::number::{pieces, size};
 use super::{
     ABORT, ADJUST_HEAD, ADJUST_TAIL, CONTEXT, DATA, Emitter, LENGTH, MAP_LOOKUP, REDIRECT_MAP,
@@ -68,7 +69,7 @@ impl Emitter<'_, '_> {
         for effect in &exit.effects {
             match effect {
                 Effect::Set { .. } => return Err(Lack::Cells),
-                Effect::Update { .. } => return Err(Lack::Flows),
+                Effect::Update { .. } => prolongs(self.program, effect)?,
                 Effect::Count { .. } | Effect::Note { .. } => {}
             }
         }
@@ -82,6 +83,7 @@ impl Emitter<'_, '_> {
     pub(super) fn exit(&mut self, at: StepId, exit: &Exit) -> Result<(), Lack> {
         self.refuse(exit)?;
         let before = self.held;
+        self.note_uses(exit)?;
         self.count(at, exit)?;
         match exit.end {
             End::Drop { .. } => {

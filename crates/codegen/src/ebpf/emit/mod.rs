@@ -6,6 +6,7 @@
 //! every access to be within bounds.
 
 pub(super) mod exit;
+mod lease;
 mod number;
 mod steps;
 mod tree;
@@ -14,11 +15,12 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ir::layout::{Facts, Layouts};
-use ir::program::{End, LookupId, Step, StepId, Term, TermId};
+use ir::program::{Effect, End, LookupId, Step, StepId, Term, TermId};
 use ir::{NodeId, Program, Span};
 
 use super::Block;
 use super::insn::{self, ALWAYS, Cond, Line, Op};
+use super::lease::Leases;
 use super::object::{Code, Map, MapKind, counters_map};
 use crate::{Device, Lack};
 
@@ -35,7 +37,8 @@ const STACK_SIZE: i32 = 512;
 const KEY: i16 = -24;
 
 const MAP_LOOKUP: i32 = 1;
-const CLOCK: i32 = 5;
+/// The clock as of the last tick: at most a few milliseconds late, and cheap.
+const TICK: i32 = 160;
 pub(super) const ADJUST_HEAD: i32 = 44;
 pub(super) const REDIRECT_MAP: i32 = 51;
 const ADJUST_TAIL: i32 = 65;
@@ -59,6 +62,15 @@ pub(super) struct Around<'a> {
     pub(super) maps: Vec<Map>,
     /// The map of the device's ports.
     pub(super) ports: Option<usize>,
+    /// Tables of flows that it has leases of, and their maps.
+    leases: Vec<(Leases, Option<[usize; 2]>)>,
+}
+
+impl<'a> Around<'a> {
+    pub(super) fn new(device: Option<&'a Device<'a>>, leases: Vec<Leases>) -> Self {
+        let leases = leases.into_iter().map(|leases| (leases, None)).collect();
+        Self { device, maps: Vec::new(), ports: None, leases }
+    }
 }
 
 /// A program of a segment, and which step's block begins at which instruction.
@@ -87,11 +99,11 @@ pub(super) struct Emitter<'a, 'b> {
     wanted: Vec<BTreeSet<(LookupId, u8)>>,
     /// Where these numbers are on the stack, from its far end on, and where that part ends.
     bound: BTreeMap<(LookupId, u8), i16>,
+    /// Where the numbers of slots are that lookups found, in the same part.
+    slots: BTreeMap<LookupId, i16>,
     bound_end: i32,
     /// Where the part begins that holds numbers of an exit.
     held: i32,
-    /// Where the time is.
-    clock: Option<i16>,
     /// The map of counters.
     counters: usize,
     /// Tables that are maps, by lookup.
@@ -114,6 +126,14 @@ fn wanted_by_terms(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
     all
 }
 
+/// The terms that are computed at a step: what a flow becomes is up to those who own it.
+fn computed(step: &Step) -> Vec<TermId> {
+    let Step::Exit(exit) = step else { return step.terms() };
+    let mut exit = exit.clone();
+    exit.effects.retain(|effect| !matches!(effect, Effect::Update { .. }));
+    exit.terms()
+}
+
 fn wanted(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
     if program.lookups.is_empty() {
         return vec![BTreeSet::new(); program.steps.len()];
@@ -121,7 +141,7 @@ fn wanted(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
     let of_terms = wanted_by_terms(program);
     let mut all = vec![BTreeSet::new(); program.steps.len()];
     for (index, step) in program.steps.iter().enumerate().rev() {
-        let mut terms: Vec<TermId> = step.terms();
+        let mut terms: Vec<TermId> = computed(step);
         if let Step::Lookup { lookup, .. } = step {
             terms.extend(&program.lookups[usize::from(lookup.0)].key);
         }
@@ -164,9 +184,9 @@ impl<'a, 'b> Emitter<'a, 'b> {
             waiting: BTreeMap::new(),
             wanted,
             bound: BTreeMap::new(),
+            slots: BTreeMap::new(),
             bound_end: -STACK_SIZE,
             held: i32::from(KEY),
-            clock: None,
             counters: 0,
             tables: BTreeMap::new(),
         }
@@ -189,12 +209,6 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.reload();
         self.op(insn::copy(LENGTH, END));
         self.op(insn::alu(Op::Sub, LENGTH, DATA));
-        if self.program.terms.contains(&Term::Now) {
-            let slot = self.hold(8).map_err(|lack| (start, lack))?;
-            self.op(insn::call(CLOCK));
-            self.op(insn::store(STACK, slot, 0));
-            self.clock = Some(slot);
-        }
         let program = self.program;
         for (index, step) in program.steps.iter().enumerate() {
             let at = StepId(index as u32);
@@ -423,21 +437,28 @@ impl<'a, 'b> Emitter<'a, 'b> {
         Ok(at as i16)
     }
 
-    /// Where a number is that a lookup binds: 16 bytes, the lower half first.
+    /// Where a number is that a lookup binds: 16 bytes, the lower half first; 8 bytes of what is in flows.
     fn bound(&mut self, lookup: LookupId, index: u8) -> Result<i16, Lack> {
         if let Some(at) = self.bound.get(&(lookup, index)) {
             return Ok(*at);
         }
+        let bytes = if self.program.flows(lookup).is_some() { 8 } else { 16 };
+        let at = self.keep(bytes)?;
+        self.bound.insert((lookup, index), at);
+        Ok(at)
+    }
+
+    /// Bytes of stack from here on.
+    fn keep(&mut self, bytes: i32) -> Result<i16, Lack> {
         let at = self.bound_end;
-        if at + 16 > self.held {
+        if at + bytes > self.held {
             return Err(Lack::Room(
                 "bytes of stack",
-                (STACK_SIZE + 16) as usize,
+                (STACK_SIZE + bytes) as usize,
                 STACK_SIZE as usize,
             ));
         }
-        self.bound_end += 16;
-        self.bound.insert((lookup, index), at as i16);
+        self.bound_end += bytes;
         Ok(at as i16)
     }
 

@@ -70,10 +70,17 @@ impl Emitter<'_, '_> {
             Term::Input(field) => self.input(*field, low, width, depth)?,
             Term::Position(_) => return Err(Lack::Field("a header's mark".into())),
             Term::Bound(lookup, index) => {
-                if program.flows(*lookup).is_some() {
-                    return Err(Lack::Flows);
-                }
                 let at = self.bound(*lookup, *index)?;
+                if program.flows(*lookup).is_some() {
+                    if low >= 64 {
+                        self.set(to, 0);
+                        return Ok(to);
+                    }
+                    let most = self.most(term);
+                    self.op(insn::load_stored(to, STACK, at));
+                    self.part(to, low, width.min(64 - low), most);
+                    return Ok(to);
+                }
                 if low + width <= 64 || low >= 64 {
                     self.op(insn::load_stored(to, STACK, at + if low >= 64 { 8 } else { 0 }));
                     self.part(to, low % 64, width, u64::MAX);
@@ -88,13 +95,8 @@ impl Emitter<'_, '_> {
                 }
             }
             Term::Cell(..) => return Err(Lack::Cells),
-            Term::Now => {
-                match self.clock {
-                    Some(at) => self.op(insn::load_stored(to, STACK, at)),
-                    None => self.set(to, 0),
-                }
-                self.part(to, low, width, u64::MAX);
-            }
+            // The kernel's clock is not that of workers.
+            Term::Now => return Err(Lack::Clock),
             Term::Slice { of, low: from, width: all } => {
                 let (from, all) = (u32::from(*from), u32::from(*all));
                 match low < all {
@@ -344,6 +346,7 @@ impl Emitter<'_, '_> {
                 return Ok(());
             }
             BinaryOp::Rem => return Err(Lack::Number("remainders")),
+            BinaryOp::Shl if self.most(b) < 64 => Op::Lsh,
             _ => return Err(Lack::Number("shifts by other numbers than constants")),
         };
         match constant {

@@ -7,6 +7,7 @@ use ir::program::{Atom, ClassifyRule, Entries, LookupId, Step, StepId, Term, Ter
 use ir::{IntervalSet, NodeId, PrefixTable};
 
 use super::super::insn::{self, Cond, Op};
+use super::super::lease;
 use super::super::object::{Map, MapKind};
 use super::number::size;
 use super::{ABORT, Emitter, KEY, Label, MAP_LOOKUP, STACK};
@@ -223,6 +224,15 @@ impl Emitter<'_, '_> {
             }
         }
         match step {
+            Step::Test { atom, .. } if lease::timed(self.program, atom).is_some() => {
+                match lease::promise(self.program, step) {
+                    Some((_, next)) => self.goto(next.0),
+                    // Where it leads is not known yet.
+                    None if self.around.device.is_none() => {}
+                    None => return Err(Lack::Clock),
+                }
+                Ok(())
+            }
             Step::Test { atom, yes, no, .. } => self.test(atom, yes.0, no.0, 0),
             Step::Switch { on, cases, otherwise, .. } => {
                 let to = |(set, step): &(IntervalSet, StepId)| -> Vec<(u128, u128, Label)> {
@@ -308,7 +318,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn wanted_at(&self, step: StepId, lookup: LookupId) -> Vec<u8> {
+    pub(super) fn wanted_at(&self, step: StepId, lookup: LookupId) -> Vec<u8> {
         let all = self.wanted.get(step.0 as usize).into_iter().flatten();
         all.filter(|(of, _)| *of == lookup).map(|(_, index)| *index).collect()
     }
@@ -317,7 +327,8 @@ impl Emitter<'_, '_> {
         let asked = &self.program.lookups[usize::from(lookup.0)];
         let table = match &self.program.tables[usize::from(asked.table.0)].entries {
             Entries::Prefixes(table) => Arc::clone(table),
-            Entries::Flows(_) | Entries::Rules(_) => return Err(Lack::Flows),
+            Entries::Flows(_) => return self.look_up_flow(lookup, hit, miss),
+            Entries::Rules(_) => return Err(Lack::Found),
         };
         let Some(&key) = asked.key.first() else { return Err(Lack::Found) };
         let (rows, ranges) = table.ranges();

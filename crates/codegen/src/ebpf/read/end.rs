@@ -1,8 +1,12 @@
 //! Where a path ends: what became of the frame.
 
+use std::collections::BTreeSet;
+
 use ir::field::meta;
 use ir::model::Reason;
-use ir::program::{Continuation, Effect, End, Exit, Mark, Step, StepId, Term, Write, Writes};
+use ir::program::{
+    Continuation, Effect, End, Exit, LookupId, Mark, Step, StepId, Term, Write, Writes,
+};
 use ir::{Port, Program};
 
 use super::machine::{Around, State, Value};
@@ -85,7 +89,12 @@ fn counted(
     terms: &mut Terms,
     segment: &Segment,
 ) -> Result<Exit, String> {
-    let Some(class) = state.class else { return Ok(abort(&segment.program)) };
+    let Some(class) = state.class else {
+        return match state.used.is_empty() {
+            true => Ok(abort(&segment.program)),
+            false => Err("a flow is noted to have had a packet that is not counted".into()),
+        };
+    };
     let step = segment.program.steps.get(class as usize);
     let Some(Step::Exit(exit)) = step else {
         return Err(format!("class {class} is no exit of the segment"));
@@ -113,10 +122,41 @@ fn counted(
         let counted = counted.ok_or_else(|| format!("a length of class {class} is not counted"))?;
         *length = terms.length(*counted, &around.numbers)?;
     }
+    prolonged(state, around, terms, segment, &mut exit)
+        .map_err(|why| format!("class {class}: {why}"))?;
     if state.counted.len() != 2 + slots.len() {
         return Err(format!("class {} counts more than there is", StepId(class as u32).0));
     }
     Ok(exit)
+}
+
+/// What becomes of flows: those that are noted to have had a packet live longer, and are not changed.
+fn prolonged(
+    state: &State,
+    around: &Around<'_>,
+    terms: &mut Terms,
+    segment: &Segment,
+    exit: &mut Exit,
+) -> Result<(), String> {
+    let mut used: BTreeSet<LookupId> = BTreeSet::new();
+    for flow in &state.used {
+        used.extend(around.flows.get(usize::from(*flow)).map(|flow| flow.lookup));
+    }
+    for effect in &mut exit.effects {
+        let Effect::Update { lookup, common, .. } = effect else { continue };
+        if !used.remove(lookup) {
+            return Err("a flow is not noted to have had a packet".into());
+        }
+        let of = segment.program.lookups.get(usize::from(lookup.0));
+        let values = of.ok_or("there is no such lookup")?.values;
+        for (term, index) in common.iter_mut().zip(values..) {
+            *term = terms.bound(*lookup, index);
+        }
+    }
+    match used.is_empty() {
+        true => Ok(()),
+        false => Err("a flow is noted to have had a packet that does not prolong it".into()),
+    }
 }
 
 fn byte(state: &State, around: &mut Around<'_>, at: i32) -> Result<Num, String> {

@@ -1,6 +1,6 @@
 //! One path through instructions: what registers, stack and frame hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use foldhash::HashMap;
 
 use super::super::object::{Map, MapKind};
 use super::decode::{Alu, Comparison, Insn, Source};
+use super::flows::{Flow, Known, Lease, is_use};
 use super::live::{Live, place};
 use super::numbers::{Node, Num, Numbers, Of, Piece, WINDOW};
 
@@ -39,6 +40,10 @@ pub(super) enum Value {
         lookup: u16,
         offset: i32,
     },
+    /// Where the number of a slot is, by the lookup of flows; or nowhere.
+    Index(u16),
+    /// In a slot, or nowhere.
+    Slot(u16, i32),
     /// Whether moving an edge failed.
     Failed,
     /// Whether copying bytes failed: of so many, from an offset on.
@@ -79,6 +84,11 @@ pub(super) enum Question {
         length: Num,
         if_so: bool,
     },
+    /// What says whether a lease is there.
+    Leased {
+        lease: Lease,
+        if_so: bool,
+    },
     Decided(bool),
 }
 
@@ -101,6 +111,10 @@ pub(super) struct State {
     /// Which class was counted, and what was added to its counters.
     pub(super) class: Option<u64>,
     pub(super) counted: Arc<BTreeMap<i32, Num>>,
+    /// By lookup of flows: what is known of its slot.
+    slots: BTreeMap<u16, Known>,
+    /// The lookups whose flows were noted to have had a packet.
+    pub(super) used: BTreeSet<u16>,
 }
 
 /// What lies around instructions.
@@ -111,10 +125,12 @@ pub(super) struct Around<'a> {
     pub(super) lookups: Vec<(usize, Vec<Piece>)>,
     /// By array: where its entries stand among what it holds from the beginning.
     holds: HashMap<usize, HashMap<u64, usize>>,
+    /// The segment's lookups of flows.
+    pub(super) flows: Vec<Flow>,
 }
 
 impl<'a> Around<'a> {
-    pub(super) fn new(numbers: Numbers, maps: &'a [Map]) -> Self {
+    pub(super) fn new(numbers: Numbers, maps: &'a [Map], flows: Vec<Flow>) -> Self {
         let number =
             |key: &[u8]| key.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let arrays = maps.iter().enumerate().filter(|(_, map)| map.kind == MapKind::Array);
@@ -123,7 +139,7 @@ impl<'a> Around<'a> {
             all.map(|(at, (key, _))| (number(key), at)).collect()
         };
         let holds = arrays.map(|(at, map)| (at, entries(map))).collect();
-        Self { numbers, maps, lookups: Vec::new(), holds }
+        Self { numbers, maps, lookups: Vec::new(), holds, flows }
     }
 
     /// A number of an array's entry; entries that are not given are 0.
@@ -248,6 +264,7 @@ impl State {
                 Value::Found { lookup, offset } => {
                     moved(offset).map(|offset| Value::Found { lookup, offset })
                 }
+                Value::Slot(flow, offset) => moved(offset).map(|to| Value::Slot(flow, to)),
                 _ => None,
             };
             return match value {
@@ -355,6 +372,12 @@ impl State {
                 let bound = Node::Bound(lookup, (place / 16) as u8, (place / 8 % 2) as u8);
                 Value::Num(around.numbers.intern(bound))
             }
+            Value::Index(flow) if bytes == 4 && offset == 0 => {
+                Value::Num(around.numbers.intern(Node::Slot(flow)))
+            }
+            Value::Slot(flow, at) if bytes == 8 => {
+                Value::Num(around.slot_word(flow, self.slots.get(&flow), at + offset)?)
+            }
             _ => return unlike("a place is read that is none of these"),
         };
         self.set(to, value)
@@ -415,6 +438,16 @@ impl State {
                 }
                 Ok(())
             }
+            Value::Slot(flow, at) if bytes == 8 && is_use(at + offset) => {
+                let num = self.num(around, from)?;
+                if around.numbers.as_number(num) != Some(1)
+                    || !around.is_lease(flow, self.slots.get(&flow))
+                {
+                    return unlike("it is noted that packets came, where there may be no lease");
+                }
+                self.used.insert(flow);
+                Ok(())
+            }
             _ => unlike("a place is written that is none of these"),
         }
     }
@@ -434,7 +467,7 @@ impl State {
     pub(super) fn call(&mut self, around: &mut Around<'_>, function: i32) -> Step<()> {
         let value = match function {
             1 => self.look_up(around)?,
-            5 => Value::Num(around.numbers.intern(Node::Clock)),
+            160 => Value::Num(around.numbers.intern(Node::Tick)),
             44 => {
                 let by = self.constant(around, 2)? as u32 as i32;
                 if self.get(1)? != Value::Context || self.is_cut || by.abs() > 4096 {
@@ -512,8 +545,20 @@ impl State {
             (0..size as i32).map(|more| self.stack.get(&(at + more)).copied()).collect();
         let bytes = bytes.ok_or("a key is not on the stack")?;
         match kind {
+            MapKind::Hash => {
+                let words = bytes.chunks(8).map(|word| Self::joined(around, word));
+                let key: Vec<Num> = words.collect();
+                let flow = around.led_by(map, &key);
+                flow.map(Value::Index).ok_or("the segment looks no flow up by this key".into())
+            }
             MapKind::PerCpuArray | MapKind::Array => {
                 let key = Self::joined(around, &bytes);
+                if around.is_of_slots(map) {
+                    let flow = around.slot_of(map, key);
+                    return flow
+                        .map(|flow| Value::Slot(flow, 0))
+                        .ok_or("a slot that no flow's key leads to".into());
+                }
                 let key = around.numbers.as_number(key).filter(|key| *key < room.into());
                 let key = key.ok_or("a key that may have no entry")?;
                 Ok(Value::Entry { map, key, offset: 0 })
@@ -574,6 +619,11 @@ impl State {
             (Value::DataEnd, right @ Value::Data(_)) => (how.turned(), right, Value::DataEnd),
             (left, right) => (how, left, right),
         };
+        if let (Value::Num(a), Value::Num(b), true) = (&left, &right, wide)
+            && let Some((lease, if_so)) = around.about_lease(*a, how, *b)
+        {
+            return Ok(Question::Leased { lease, if_so });
+        }
         Ok(match (left, right) {
             (Value::Num(a), Value::Num(b)) => {
                 let (a, b) = match wide {
@@ -601,6 +651,16 @@ impl State {
                     _ => return unlike("an answer is compared"),
                 }
             }
+            (Value::Index(flow), Value::Num(b)) if b == zero => match is_equal {
+                Some(equal) => Question::Leased { lease: Lease::Leads(flow), if_so: !equal },
+                None => return unlike("a pointer is compared"),
+            },
+            (Value::Slot(flow, 0), Value::Num(b)) if b == zero => match is_equal {
+                // There are as many slots as there were.
+                Some(equal) if self.slots.contains_key(&flow) => Question::Decided(!equal),
+                Some(equal) => Question::Leased { lease: Lease::Is(flow), if_so: !equal },
+                None => return unlike("a pointer is compared"),
+            },
             (Value::Found { lookup, offset: 0 }, Value::Num(b)) if b == zero => match is_equal {
                 Some(if_so) => Question::Missed { lookup, if_so },
                 None => return unlike("a pointer is compared"),
@@ -630,6 +690,15 @@ impl State {
                 };
                 if length == self.uncut(around) {
                     self.length = Some(covers);
+                }
+            }
+            Question::Leased { lease, if_so } => {
+                let flow = lease.flow();
+                let before = self.slots.remove(&flow);
+                if jumped == *if_so
+                    && let Some(known) = around.with(*lease, before)
+                {
+                    self.slots.insert(flow, known);
                 }
             }
             Question::Test { num, how: Comparison::Gt, than } if copies && !jumped => {

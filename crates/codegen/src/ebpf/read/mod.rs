@@ -8,6 +8,7 @@
 
 mod decode;
 mod end;
+mod flows;
 mod live;
 mod machine;
 mod numbers;
@@ -22,6 +23,7 @@ use ir::model::CompareOp;
 use ir::program::{Atom, Entries, Lookup, LookupId, Step, StepId, Table, TableId, Term};
 use ir::{IntervalSet, PrefixEntry, PrefixTable};
 
+use super::lease::{self, Promise};
 use super::object::{Map, Object};
 use crate::Device;
 use decode::{Comparison, Insn, decode};
@@ -46,6 +48,8 @@ type Place = usize;
 enum Asked {
     Atom(Atom, Place, Place),
     Found(u16, Place, Place),
+    /// Whether a lease of a flow may be there, by the segment's lookup.
+    Leased(flows::Lease, Place, Place),
     End(Box<ir::program::Exit>),
     /// Only what never happens leads there.
     Abort,
@@ -80,9 +84,13 @@ pub(super) fn read(
     let live = live(&insns);
     let mut numbers = Numbers::new();
     let terms = Terms::new(&segment.program, &mut numbers);
+    let all = lease::leases(device.segments.iter().map(|segment| &segment.program));
+    let flows =
+        flows::flows(&segment.program, &all, &object.maps, |term| terms.exact(term, &numbers));
+    let flows = flows.map_err(|why| (0, why))?;
     let mut reader = Reader {
         code: insns,
-        around: Around::new(numbers, &object.maps),
+        around: Around::new(numbers, &object.maps, flows),
         terms,
         places: IndexSet::default(),
         waiting: Vec::new(),
@@ -234,6 +242,13 @@ impl Reader<'_> {
                 let (yes, no) = by(if_so);
                 Asked::Atom(Atom::Compare(CompareOp::Le, end, all), yes, no)
             }
+            Question::Leased { lease, if_so } => {
+                let (there, not) = by(if_so);
+                match lease {
+                    flows::Lease::Leads(_) => Asked::Leased(lease, there, not),
+                    lease => Asked::Atom(self.terms.is_one(lease.chance()), there, not),
+                }
+            }
             Question::Decided(_) => return Err("it is decided".into()),
         })
     }
@@ -249,7 +264,9 @@ impl Reader<'_> {
                 continue;
             }
             let next: Vec<Place> = match &self.asked[place] {
-                Some(Asked::Atom(_, a, b) | Asked::Found(_, a, b)) => vec![*a, *b],
+                Some(Asked::Atom(_, a, b) | Asked::Found(_, a, b) | Asked::Leased(_, a, b)) => {
+                    vec![*a, *b]
+                }
                 _ => Vec::new(),
             };
             if marks[place] == 1 {
@@ -294,17 +311,9 @@ impl Reader<'_> {
             let values = (of.value / 16) as u8;
             lookups.push(Lookup { table, key, values, common: 0, element });
         }
-        // What lookups bind was numbered from 0 on.
-        let all = self.terms.all.len();
-        let of_segment = segment.terms.len();
         let lookup = |number: u16| {
             u16::try_from(own + usize::from(number)).map(LookupId).map_err(|_| "too many lookups")
         };
-        for term in &mut self.terms.all[of_segment..all] {
-            if let Term::Bound(bound, _) = term {
-                *bound = lookup(bound.0)?;
-            }
-        }
         // Equal steps are one, and a test whose outcomes are is none. A place is a step, or nothing
         // that happens.
         let mut steps: Vec<Step> = Vec::new();
@@ -346,6 +355,23 @@ impl Reader<'_> {
                     };
                     let (hit, miss) = (or_abort(of_places[hit]), or_abort(of_places[miss]));
                     Some(add(Same::Lookup(lookup(number)?, hit, miss)))
+                }
+                Some(Asked::Leased(lease, hit, miss)) => {
+                    let abort = end::abort(segment);
+                    let mut or_abort = |step: Option<StepId>| {
+                        step.unwrap_or_else(|| add(Same::Exit(Box::new(abort.clone()))))
+                    };
+                    let (hit, miss) = (or_abort(of_places[hit]), or_abort(of_places[miss]));
+                    let flow = self.around.flows.get(usize::from(lease.flow()));
+                    let lookup = flow.ok_or("there is no such lookup")?.lookup;
+                    // Where a promise would be broken there is no lease.
+                    let mut kept = hit;
+                    for Promise { atom, holds, .. } in lease::promises(segment, lookup) {
+                        let (yes, no) = if holds { (kept, miss) } else { (miss, kept) };
+                        kept = add(Same::Test(atom, yes, no));
+                    }
+                    let found = add(Same::Lookup(lookup, kept, miss));
+                    Some(add(Same::Test(self.terms.is_one(lease.chance()), found, miss)))
                 }
                 Some(Asked::End(exit)) => Some(add(Same::Exit(exit))),
                 Some(Asked::Abort) | None => None,

@@ -63,7 +63,20 @@ pub(super) enum Node {
     Bits(Vec<Piece>),
     /// How long the frame was.
     Length,
-    Clock,
+    /// The time as of the last tick.
+    Tick,
+    /// The number of the slot that a lookup of flows leads to.
+    Slot(u16),
+    /// When the lease in it ends.
+    Until(u16),
+    /// A number of the key that it is of.
+    Held(u16, u8),
+    /// A number that a lookup of flows bound.
+    Leased {
+        lookup: u16,
+        index: u8,
+        width: u8,
+    },
     /// Half of a number that a lookup bound.
     Bound(u16, u8, u8),
     /// A sum modulo 2^64.
@@ -163,6 +176,12 @@ impl Numbers {
         }
     }
 
+    /// Whether it is the same number wherever it wraps.
+    pub(super) fn is_exact(&self, num: Num) -> bool {
+        let (least, most) = self.range(num);
+        least >= 0 && most <= MOST
+    }
+
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -205,7 +224,9 @@ impl Numbers {
             }
             // A frame has a MAC header.
             Node::Length => (14, 0xffff_ffff),
-            Node::Clock | Node::Bound(..) => (0, MOST),
+            Node::Tick | Node::Until(_) | Node::Held(..) | Node::Bound(..) => (0, MOST),
+            Node::Slot(_) => (0, u32::MAX.into()),
+            Node::Leased { width, .. } => (0, ones(*width).into()),
             Node::Sum(parts, constant) => {
                 let mut range = (*constant, *constant);
                 for (part, factor) in parts {
@@ -223,6 +244,9 @@ impl Numbers {
             Node::Ones(form) => (i128::from(form.zero == Zero::Never), 0xffff),
             Node::Window { .. } => (0, 0xff),
             Node::Sum16 { .. } => (0, 0xffff),
+            Node::Op(Alu::Rem, a, b) if self.range(*b).0 > 0 => {
+                (0, i128::from(self.most(*a).min(self.most(*b) - 1)))
+            }
             Node::Op(op, a, b) => {
                 let (a, b) = (i128::from(self.most(*a)), i128::from(self.most(*b)));
                 match op {
@@ -232,6 +256,7 @@ impl Numbers {
                         let width = 64 - ((a | b) as u64).leading_zeros();
                         (0, i128::from(ones(width as u8)))
                     }
+                    Alu::Shl if b < 64 && a << b <= MOST => (0, a << b),
                     _ => (0, MOST),
                 }
             }
@@ -239,7 +264,8 @@ impl Numbers {
         let of = |num: &Num| self.of_length[num.0 as usize];
         let of_length = match &node {
             Node::Length => true,
-            Node::Clock | Node::Bound(..) => false,
+            Node::Tick | Node::Until(_) | Node::Held(..) | Node::Bound(..) => false,
+            Node::Slot(_) | Node::Leased { .. } => false,
             Node::Bits(pieces) => {
                 pieces.iter().any(|piece| matches!(&piece.of, Of::Num(num, _) if of(num)))
             }

@@ -16,6 +16,10 @@ pub(super) struct Terms {
     of: HashMap<Num, TermId>,
     /// What the segment has terms for.
     known: HashSet<Num>,
+    /// By term of the segment: what it is.
+    nums: Vec<Option<Num>>,
+    /// Lookups of the segment: those that are met have greater numbers.
+    lookups: u16,
 }
 
 impl Terms {
@@ -25,6 +29,8 @@ impl Terms {
             ids: HashMap::new(),
             of: HashMap::new(),
             known: HashSet::new(),
+            nums: Vec::new(),
+            lookups: program.lookups.len() as u16,
         };
         for (index, term) in program.terms.iter().enumerate() {
             terms.ids.entry(term.clone()).or_insert(TermId(index as u32));
@@ -39,12 +45,29 @@ impl Terms {
         let tested: Vec<TermId> = tested.flat_map(Step::terms).collect();
         let all = (0..program.terms.len() as u32).map(TermId);
         for term in tested.into_iter().chain(all) {
-            if let Some(num) = known[term.0 as usize] {
+            if let Some(num) = known[term.0 as usize].filter(|num| numbers.is_exact(*num)) {
                 terms.of.entry(num).or_insert(term);
                 terms.known.insert(num);
             }
         }
+        terms.nums = known;
         terms
+    }
+
+    /// What a term of the segment is, if that is a number of 64 bits.
+    pub(super) fn exact(&self, term: TermId, numbers: &Numbers) -> Option<Num> {
+        let num = self.nums.get(term.0 as usize).copied().flatten();
+        num.filter(|num| numbers.is_exact(*num))
+    }
+
+    /// A bit, as a condition.
+    pub(super) fn is_one(&mut self, bit: Term) -> Atom {
+        super::flows::is_one(self.add(bit))
+    }
+
+    /// A number that a lookup of the segment binds.
+    pub(super) fn bound(&mut self, lookup: LookupId, index: u8) -> TermId {
+        self.add(Term::Bound(lookup, index))
     }
 
     fn add(&mut self, term: Term) -> TermId {
@@ -184,10 +207,14 @@ impl Terms {
         let term = match numbers.node(num) {
             Node::Bits(pieces) => self.joined(pieces, numbers)?,
             Node::Length => self.add(Term::Input(meta::LEN)),
-            Node::Clock => self.add(Term::Now),
             Node::Bound(lookup, index, half) => {
-                let bound = self.add(Term::Bound(LookupId(*lookup), *index));
+                let lookup = self.lookups.checked_add(*lookup).ok_or("too many lookups")?;
+                let bound = self.bound(LookupId(lookup), *index);
                 self.slice(bound, 64 * half, 64)
+            }
+            Node::Leased { lookup, index, .. } => self.bound(LookupId(*lookup), *index),
+            Node::Tick | Node::Slot(_) | Node::Until(_) | Node::Held(..) => {
+                return Err("what tells whether there is a lease becomes a number".into());
             }
             Node::Sum(..) => {
                 let sum = self.sum(num, numbers)?;
@@ -275,10 +302,18 @@ fn meaning(
     known: &[Option<Num>],
     numbers: &mut Numbers,
 ) -> Option<Num> {
-    let of = |term: &TermId| known.get(term.0 as usize).copied().flatten();
-    let fits = |numbers: &Numbers, num: Num| {
-        let (least, most) = numbers.range(num);
-        (least >= 0 && most <= i128::from(u64::MAX)).then_some(num)
+    let any = |term: &TermId| known.get(term.0 as usize).copied().flatten();
+    if let Term::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = term {
+        // Sums that may be less than nothing are parts of others.
+        let (a, b) = (any(a)?, any(b)?);
+        return Some(numbers.apply(if *op == BinaryOp::Add { Alu::Add } else { Alu::Sub }, a, b));
+    }
+    let fits = |numbers: &Numbers, num: Num| numbers.is_exact(num).then_some(num);
+    let exact: Vec<Option<Num>> =
+        term.operands().iter().map(|term| fits(numbers, any(term)?)).collect();
+    let of = |wanted: &TermId| {
+        let at = term.operands().iter().position(|term| term == wanted)?;
+        exact.get(at).copied().flatten()
     };
     match term {
         Term::Const(value) => Some(numbers.number(u64::try_from(*value).ok()?)),
@@ -312,8 +347,6 @@ fn meaning(
         Term::Binary(op, a, b) => {
             let (a, b) = (of(a)?, of(b)?);
             let op = match op {
-                BinaryOp::Add => Alu::Add,
-                BinaryOp::Sub => Alu::Sub,
                 BinaryOp::Mul => Alu::Mul,
                 BinaryOp::And => Alu::And,
                 BinaryOp::Or => Alu::Or,
@@ -321,6 +354,9 @@ fn meaning(
                 BinaryOp::Div => Alu::Div,
                 BinaryOp::Rem if numbers.range(b).0 > 0 => Alu::Rem,
                 BinaryOp::Shr if numbers.as_number(b)? < 64 => Alu::Shr,
+                BinaryOp::Shl if numbers.most(b) < u64::from(numbers.most(a).leading_zeros()) => {
+                    Alu::Shl
+                }
                 _ => return None,
             };
             let num = numbers.apply(op, a, b);
@@ -394,7 +430,11 @@ fn meaning(
             let mixed = numbers.apply(Alu::Mul, mixed, factor);
             Some(half(numbers, mixed))
         }
-        Term::Now => Some(numbers.intern(Node::Clock)),
+        Term::Bound(lookup, index) if program.flows(*lookup).is_some() => {
+            let width = program.bound_width(*lookup, *index);
+            let width = u8::try_from(width).ok().filter(|width| *width <= 64)?;
+            Some(numbers.intern(Node::Leased { lookup: lookup.0, index: *index, width }))
+        }
         _ => None,
     }
 }

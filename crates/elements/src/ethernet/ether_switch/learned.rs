@@ -7,7 +7,7 @@ use net::wire::EtherAddr;
 use smallvec::smallvec;
 
 use crate::flow_access::{
-    BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, Watchers, lanes_of, set,
+    BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, Leasable, Watchers, lanes_of, set,
 };
 use crate::flow_table;
 use crate::listing::{ROWS, Record, Slice};
@@ -239,6 +239,26 @@ impl FlowAccess for Learned {
             self.add(address as u64, seen.port, until, list);
         }
         until
+    }
+
+    fn leasable(
+        &self,
+        from: u64,
+        most: usize,
+        now: u64,
+        each: &mut dyn FnMut(Leasable),
+    ) -> Option<u64> {
+        let (all, next) = self.ports.part(from, most);
+        for (address, seen) in all {
+            let Some(number) = self.ports.number_of(address) else { continue };
+            let list = self.ports.entry(number).map(|(_, list, _)| self.timeouts[list]);
+            if seen.expiry > now && list == Some(Some(self.timeout)) {
+                let keys = smallvec![smallvec![address]];
+                let prolonged = (expiry(self.timeout, now), 0);
+                each(Leasable { number, keys, expiry: seen.expiry, prolonged });
+            }
+        }
+        next
     }
 
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::Neighbours;
 use crate::flow_access::{
-    BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, lanes_of, set,
+    BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, Leasable, lanes_of, set,
 };
 
 impl FlowAccess for Neighbours {
@@ -78,6 +78,25 @@ impl FlowAccess for Neighbours {
 
     fn prolong(&mut self, number: u32, _now: u64) -> u64 {
         self.expiry(number)
+    }
+
+    fn leasable(
+        &self,
+        from: u64,
+        most: usize,
+        now: u64,
+        each: &mut dyn FnMut(Leasable),
+    ) -> Option<u64> {
+        let (all, next) = self.entries.part(from, most);
+        for (address, _) in all {
+            let Some(number) = self.entries.number_of(address) else { continue };
+            if self.known(number, now).is_some() {
+                let (keys, expiry) = (smallvec![smallvec![address]], self.expiry(number));
+                // Packets do not change it.
+                each(Leasable { number, keys, expiry, prolonged: (expiry, 0) });
+            }
+        }
+        next
     }
 
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {

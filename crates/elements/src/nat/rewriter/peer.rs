@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
-use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf};
+use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, Leasable};
 use crate::flow_table::{self, Flow, FlowTable, GroupFlows};
 
 /// How many flows a rewriter may hold.
@@ -205,6 +205,16 @@ impl FlowAccess for FlowSet {
 
     fn prolong(&mut self, number: u32, now: u64) -> u64 {
         self.table.prolong(number, now)
+    }
+
+    fn leasable(
+        &self,
+        from: u64,
+        most: usize,
+        now: u64,
+        each: &mut dyn FnMut(Leasable),
+    ) -> Option<u64> {
+        self.table.leasable(from, most, now, each)
     }
 
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {
