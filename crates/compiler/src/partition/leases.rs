@@ -160,7 +160,14 @@ fn divide(
     let mut trees: Vec<Tree> = Vec::new();
     for effect in &mut settled.effects {
         let Effect::Update { lookup, common, expiry, guarantee } = effect else { continue };
-        let values = program.lookups[usize::from(lookup.0)].values;
+        let (values, bound) = {
+            let of = &program.lookups[usize::from(lookup.0)];
+            (of.values, usize::from(of.common))
+        };
+        // What is not bound cannot be compared.
+        if common.len() > bound {
+            return None;
+        }
         let mut with = BTreeMap::new();
         for (term, index) in common.iter_mut().zip(values..) {
             let as_is = terms.add(Term::Bound(*lookup, index));

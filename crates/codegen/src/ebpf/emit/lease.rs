@@ -44,11 +44,12 @@ fn is_chosen(program: &Program, term: TermId) -> bool {
 /// What flows become at an exit: whoever owns them can do that later if they only live longer.
 pub(super) fn prolongs(program: &Program, effect: &Effect) -> Result<(), Lack> {
     let Effect::Update { lookup, common, expiry, guarantee } = effect else { return Ok(()) };
-    let values = program.lookups[usize::from(lookup.0)].values;
+    let of = &program.lookups[usize::from(lookup.0)];
+    let (values, is_bound) = (of.values, common.len() <= usize::from(of.common));
     let same = |(index, term): (u8, &TermId)| *program.term(*term) == Term::Bound(*lookup, index);
     let is_same = (values..).zip(common).all(same);
     let is_of_flow = |term: &TermId| is_of_flow(program, *lookup, *term);
-    match is_same && is_of_flow(expiry) && is_of_flow(guarantee) {
+    match is_bound && is_same && is_of_flow(expiry) && is_of_flow(guarantee) {
         true => Ok(()),
         false => Err(Lack::Changed),
     }

@@ -148,7 +148,11 @@ fn prolonged(
             return Err("a flow is not noted to have had a packet".into());
         }
         let of = segment.program.lookups.get(usize::from(lookup.0));
-        let values = of.ok_or("there is no such lookup")?.values;
+        let of = of.ok_or("there is no such lookup")?;
+        let values = of.values;
+        if common.len() > usize::from(of.common) {
+            return Err("more of a flow is kept than was found".into());
+        }
         for (term, index) in common.iter_mut().zip(values..) {
             *term = terms.bound(*lookup, index);
         }
