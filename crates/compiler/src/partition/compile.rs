@@ -531,7 +531,16 @@ pub fn divide(
     origin: Origin<'_>,
     files: Option<Vec<File>>,
 ) -> Result<Division, NotCompiled> {
-    divide_seeking(programs, wires, target, (site, origin), files, Sought::All)
+    let mut last = Err(NotCompiled::NoWires);
+    // A key that is not read back is left to cores, too.
+    for sought in Sought::ALL {
+        let around = (site, origin);
+        last = divide_seeking(programs, wires, target, around, files.clone(), sought);
+        if !target.leases() || !matches!(last, Err(NotCompiled::Unread(_))) {
+            break;
+        }
+    }
+    last
 }
 
 fn divide_seeking(

@@ -22,6 +22,8 @@ const TERM: u64 = 2_000_000_000;
 const RESERVE: u64 = 2 * TERM;
 /// Flows that are looked at in one call.
 const AT_ONCE: usize = 256;
+/// Slots in a round whose keys are removed.
+const ENDED_AT_ONCE: usize = 1024;
 /// Flows that are looked at in a round to give leases of them; the next round goes on behind them.
 const IN_ROUND: usize = 1 << 16;
 /// Rounds without packets after which a lease makes room for others, if there is none left.
@@ -177,7 +179,9 @@ impl Table {
     fn begin(&mut self) {
         self.free.append(&mut self.resting);
         let mut book = self.book.borrow_mut();
-        self.resting.append(&mut book.ended);
+        // What more ended is for the next rounds: packets wait.
+        let rest = book.ended.len().saturating_sub(ENDED_AT_ONCE);
+        self.resting.extend(book.ended.drain(rest..));
         self.resting.iter().for_each(|slot| self.maps.leave(*slot));
         self.round = Round::Renewing(book.flows.keys().copied().collect());
     }
