@@ -638,7 +638,10 @@ impl Sent {
             ));
         }
         if self.interrupted {
-            remarks.push("ended before all that was due was sent".into());
+            let over = plan.seconds.map(|seconds| seconds + seconds.max(OVERTIME as f64 / 1e9));
+            let is_over = self.seconds.zip(over).is_some_and(|(took, over)| took >= over);
+            let why = if is_over { "too far behind" } else { "interrupted" };
+            remarks.push(format!("{why}: it ended before all was sent"));
         }
         remarks
     }
@@ -891,6 +894,8 @@ mod tests {
         assert!(behind.slower && behind.interrupted, "{behind:?}");
         assert!((101_000..101_100).contains(&behind.packets), "{behind:?}");
         assert!((behind.offered / 1e8 - 1.0).abs() < 0.01, "{behind:?}");
+        let plan = Plan { count: None, seconds: Some(0.01), ..plan(1e8, 0) };
+        assert!(behind.remarks(&plan).iter().any(|why| why.starts_with("too far behind")));
     }
 
     #[test]
