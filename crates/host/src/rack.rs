@@ -144,6 +144,9 @@ impl Plan {
                 wrong.push(format!("'{interface}' of '{namespace}' has two links"));
             }
         }
+        if plan.devices.is_empty() && wrong.is_empty() {
+            wrong.push("it has no switches, servers or wires, so there is nothing to make".into());
+        }
         match wrong.is_empty() {
             true => Ok(plan),
             false => Err(wrong),

@@ -224,6 +224,7 @@ fn what_is_no_rack_is_named_before_anything_is_made() {
         ("10.1.0.2/24", "10.1.0.2", "is no address with a prefix's length"),
         ("mac: 02", "mac: 2", "is no MAC address"),
         ("hosts:\n  XXleft", "hosts:\n  XXlift", "is at no wire"),
+        (RACK, "", "it has no switches, servers or wires"),
     ] {
         let rack = Rack::write("d", &RACK.replace(from, to));
         let refused = rack.command().output().unwrap();
