@@ -159,7 +159,9 @@ fn in_the_kernel(data: &Data, subjects: &[Subject], rounds: usize) {
 }
 
 fn compiled(data: &Data, subjects: &[Subject], rounds: usize) {
-    let targets: Vec<&str> = codegen::targets().iter().map(|target| target.name()).collect();
+    let mut targets: Vec<&str> = codegen::targets().iter().map(|target| target.name()).collect();
+    // One of several architectures.
+    targets.dedup();
     print!("{:<20}", "compile, ms");
     targets.iter().for_each(|target| print!(" {target:>22}"));
     println!();

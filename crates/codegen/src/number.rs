@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ir::program::{Atom, LookupId, Program, Term, TermId};
+use ir::program::{Atom, LookupId, Program, Step, StepId, Term, TermId};
 use ir::{Base, Field};
 
 /// The rows that lookups found.
@@ -97,6 +97,27 @@ fn compute(
         }
         Term::Position(_) | Term::Cell(..) | Term::Now => return None,
     })
+}
+
+/// Where a packet gets to for which lookups found these rows, as far as only they decide.
+pub(crate) fn behind(program: &Program, mut at: StepId, rows: &Rows) -> StepId {
+    let value = |term: TermId| evaluate(program, term, rows, None);
+    loop {
+        let next = match program.step(at) {
+            Step::Test { atom: Atom::Test(term, set), yes, no, .. } => {
+                value(*term).map(|value| if set.contains(value) { *yes } else { *no })
+            }
+            Step::Switch { on, cases, otherwise, .. } => value(*on).map(|value| {
+                let case = cases.iter().find(|case| case.0.contains(value));
+                case.map_or(*otherwise, |case| case.1)
+            }),
+            _ => None,
+        };
+        match next {
+            Some(next) if next > at => at = next,
+            _ => return at,
+        }
+    }
 }
 
 /// So many ones.

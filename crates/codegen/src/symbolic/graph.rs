@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ir::program::{Atom, ClassifyRule, Exit, LookupId, Step, StepId, TermId};
+use ir::program::{Atom, ClassifyRule, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId};
 
 use super::terms::Terms;
@@ -64,14 +64,16 @@ fn order(nodes: &[Option<Node>], root: usize) -> Option<Vec<usize>> {
     Some(done)
 }
 
-/// The steps of places, equal ones once; the first is the root. None if a place leads back to itself.
-pub(crate) fn steps(
+/// The program of places, equal ones once, in the place of a segment's; the first step is the root. None if a place leads
+/// back to itself.
+pub(crate) fn program(
     mut nodes: Vec<Option<Node>>,
     root: usize,
-    terms: &Terms,
-    element: NodeId,
-) -> Option<Vec<Step>> {
+    terms: Terms,
+    of: &Program,
+) -> Option<Program> {
     let order = order(&nodes, root)?;
+    let element = of.entry.node;
     let mut all: Vec<Step> = Vec::new();
     let mut tests: HashMap<(Atom, StepId, StepId), StepId> = HashMap::new();
     let mut exits: HashMap<Exit, StepId> = HashMap::new();
@@ -94,12 +96,12 @@ pub(crate) fn steps(
             Some(Node::Table { keys, rules, places, otherwise }) => {
                 let places: Vec<StepId> = places.iter().map(|place| at[*place]).collect();
                 let otherwise = at[otherwise];
-                table(&mut all, terms, keys, rules, &places, otherwise, element)
+                table(&mut all, &terms, keys, rules, &places, otherwise, element)
             }
             Some(Node::Lookup { lookup, keys, rules, places, miss }) => {
                 let places: Vec<StepId> = places.iter().map(|place| at[*place]).collect();
                 let last = rules.last().map_or(0, |rule| rule.1);
-                let hit = table(&mut all, terms, keys, rules, &places, places[last], element);
+                let hit = table(&mut all, &terms, keys, rules, &places, places[last], element);
                 push(&mut all, Step::Lookup { lookup, hit, miss: at[miss] })
             }
             Some(Node::End(exit)) => match exits.get(&*exit) {
@@ -114,7 +116,15 @@ pub(crate) fn steps(
         };
     }
     let root = order.last().map_or(StepId(0), |place| at[*place]);
-    Some(in_order(all, root))
+    Some(Program {
+        entry: of.entry,
+        continuation: of.continuation,
+        terms: terms.into_all(),
+        state: of.state.clone(),
+        tables: of.tables.clone(),
+        lookups: of.lookups.clone(),
+        steps: in_order(all, root),
+    })
 }
 
 fn table(

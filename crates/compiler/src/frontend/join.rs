@@ -22,9 +22,16 @@ pub struct Taken {
     /// The wire.
     pub wire: String,
     /// Their source addresses; any, if nothing is said.
-    pub source: Option<(Ipv4Addr, u8)>,
+    pub source: Option<Network>,
     /// Their destination addresses.
-    pub destination: Option<(Ipv4Addr, u8)>,
+    pub destination: Option<Network>,
+}
+
+impl Taken {
+    /// Whether it takes whatever others do not.
+    fn is_rest(&self) -> bool {
+        self.source.is_none() && self.destination.is_none()
+    }
 }
 
 /// A chain that is to be joined with others.
@@ -191,9 +198,8 @@ fn patterns(
     let mut wrong = Vec::new();
     for (number, (a, one)) in taken.iter().enumerate() {
         for (b, other) in &taken[number + 1..] {
-            let is_all = |of: &Taken| of.source.is_none() && of.destination.is_none();
             // What is said goes before the rest.
-            if a != b && meet(one, other) && is_all(one) == is_all(other) {
+            if a != b && meet(one, other) && one.is_rest() == other.is_rest() {
                 let (a, b) = (all[*a].name, all[*b].name);
                 wrong.push(format!(
                     "chains '{a}' and '{b}' both take {} from wire '{wire}': say in their `traffic` which addresses are whose, such as \
@@ -206,14 +212,13 @@ fn patterns(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    taken.sort_by_key(|(_, of)| of.source.is_none() && of.destination.is_none());
+    taken.sort_by_key(|(_, of)| of.is_rest());
     let tests = taken.iter().flat_map(|(at, of)| tests(of).into_iter().map(|test| (test, *at)));
     Ok(tests.collect())
 }
 
 fn words(one: &Taken, other: &Taken) -> String {
-    let all = |of: &Taken| of.source.is_none() && of.destination.is_none();
-    if all(one) && all(other) { "all frames".into() } else { "some frames".into() }
+    if one.is_rest() && other.is_rest() { "all frames".into() } else { "some frames".into() }
 }
 
 /// Whether a frame can be both.

@@ -433,9 +433,7 @@ impl Mapping {
         // SAFETY: it is inside and aligned, and lives as long as the mapping.
         Some(unsafe { word.as_ref() })
     }
-}
 
-impl Mapping {
     /// Eight bytes that the kernel's programs, too, read and write; `None` if they are not inside.
     pub(super) fn long(&self, offset: u64) -> Option<&AtomicU64> {
         let word = self.at(offset, size_of::<AtomicU64>())?.cast::<AtomicU64>();

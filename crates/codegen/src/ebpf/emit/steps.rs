@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ir::field::meta;
-use ir::program::{Atom, ClassifyRule, Entries, LookupId, Step, StepId, Term, TermId};
+use ir::program::{ClassifyRule, Entries, LookupId, Step, StepId, Term, TermId};
 use ir::{IntervalSet, NodeId, PrefixTable};
 
 use super::super::insn::{self, Cond, Op};
@@ -12,6 +12,7 @@ use super::super::object::{Map, MapKind};
 use super::number::size;
 use super::{ABORT, Emitter, KEY, Label, MAP_LOOKUP, STACK};
 use crate::Lack;
+use crate::number::{Rows, behind};
 
 /// Tables of prefixes that split their keys into more ranges are maps.
 const RANGES: usize = 64;
@@ -291,33 +292,6 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Where a packet gets to whose lookup found a row, as far as only this decides.
-    fn behind(&self, mut at: StepId, lookup: LookupId, row: &[u128]) -> StepId {
-        let number = |term: TermId| match self.program.term(term) {
-            Term::Bound(of, index) if *of == lookup => {
-                Some(row.get(usize::from(*index)).copied().unwrap_or(0))
-            }
-            _ => None,
-        };
-        loop {
-            at = match self.program.step(at) {
-                Step::Test { atom: Atom::Test(term, set), yes, no, .. } => match number(*term) {
-                    Some(value) if set.contains(value) => *yes,
-                    Some(_) => *no,
-                    None => return at,
-                },
-                Step::Switch { on, cases, otherwise, .. } => match number(*on) {
-                    Some(value) => cases
-                        .iter()
-                        .find(|(set, _)| set.contains(value))
-                        .map_or(*otherwise, |case| case.1),
-                    None => return at,
-                },
-                _ => return at,
-            };
-        }
-    }
-
     pub(super) fn wanted_at(&self, step: StepId, lookup: LookupId) -> Vec<u8> {
         let all = self.wanted.get(step.0 as usize).into_iter().flatten();
         all.filter(|(of, _)| *of == lookup).map(|(_, index)| *index).collect()
@@ -345,7 +319,7 @@ impl Emitter<'_, '_> {
                 self.lines.pop();
                 continue;
             }
-            let to = self.behind(hit, lookup, row);
+            let to = behind(self.program, hit, &Rows::from([(lookup, Arc::clone(row))]));
             for index in self.wanted_at(to, lookup) {
                 let at = self.bound(lookup, index)?;
                 let value = row.get(usize::from(index)).copied().unwrap_or(0);

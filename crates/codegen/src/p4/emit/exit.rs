@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::program::{End, Exit, StepId, Term, TermId};
+use ir::program::{End, Exit, StepId, TermId};
 use net::wire::ether_type;
 
 use super::super::Arch;
@@ -283,12 +283,4 @@ pub(super) fn needs(numbers: &mut Numbers<'_>, step: StepId) -> Result<Vec<Need>
 /// The terms that an exit's writes are made from.
 pub(super) fn terms(exit: &Exit) -> Vec<TermId> {
     exit.writes.bytes.iter().map(|write| write.value).chain(exit.writes.length).collect()
-}
-
-/// Whether a number is made from what lookups found.
-pub(super) fn is_found(program: &ir::Program, term: TermId) -> bool {
-    match program.term(term) {
-        Term::Bound(..) => true,
-        of => of.operands().into_iter().any(|operand| is_found(program, operand)),
-    }
 }

@@ -90,8 +90,7 @@ impl Expr {
     }
 }
 
-/// Rows that lookups found, where they are known.
-pub(super) type Rows = BTreeMap<LookupId, std::sync::Arc<[u128]>>;
+pub(super) use crate::number::Rows;
 
 /// The metadata that keeps what the lookups of a table found.
 pub(super) fn found(table: u16, index: u8) -> String {

@@ -14,6 +14,7 @@ use super::number::{Numbers, Rows};
 use super::steps::routes;
 use crate::Segment;
 use crate::headers::{Instance, Placed, placed};
+use crate::number::behind;
 use crate::rule::prefixes;
 
 /// Branches within branches.
@@ -223,40 +224,8 @@ impl<'a> Part<'a> {
         keys.values().sum()
     }
 
-    /// Where a packet gets to whose lookup found a row, as far as only this decides.
-    pub(super) fn behind(&self, mut at: StepId, rows: &Rows) -> StepId {
-        let program = &self.segment.program;
-        let none = Vec::new();
-        let numbers = Numbers {
-            arch: Arch::Tna,
-            program,
-            placed: &none,
-            facts: None,
-            rows,
-            slots: None,
-            sums: None,
-            before: None,
-            variables: 0,
-        };
-        loop {
-            let next = match program.step(at) {
-                Step::Test { atom: Atom::Test(term, set), yes, no, .. }
-                    if exit::is_found(program, *term) =>
-                {
-                    numbers.value(*term).map(|value| if set.contains(value) { *yes } else { *no })
-                }
-                Step::Switch { on, cases, otherwise, .. } if exit::is_found(program, *on) => {
-                    numbers.value(*on).map(|value| {
-                        let case = cases.iter().find(|case| case.0.contains(value));
-                        case.map_or(*otherwise, |case| case.1)
-                    })
-                }
-                _ => None,
-            };
-            match next {
-                Some(next) if next > at => at = next,
-                _ => return at,
-            }
-        }
+    /// Where a packet gets to for which lookups found these rows, as far as only they decide.
+    pub(super) fn behind(&self, at: StepId, rows: &Rows) -> StepId {
+        behind(&self.segment.program, at, rows)
     }
 }

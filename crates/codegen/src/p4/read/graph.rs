@@ -11,7 +11,7 @@ use super::deparser::Update;
 use super::lexer::Failure;
 use super::machine::{Machine, Next, Place, State, Stop, undefined};
 use super::output::{is_open, output};
-use crate::symbolic::graph::{Node, steps};
+use crate::symbolic::graph::{self, Node};
 use crate::symbolic::output::{Output, lost, of_tagged};
 use crate::{Device, Segment};
 
@@ -88,18 +88,8 @@ pub(super) fn program(
         };
         nodes[number] = Some(node);
     }
-    let steps = steps(nodes, root, &machine.terms, segment.program.entry.node)
-        .ok_or_else(|| (0, "it leads back to where it was".to_string()))?;
-    let of = &segment.program;
-    Ok(Program {
-        entry: of.entry,
-        continuation: of.continuation,
-        terms: machine.terms.into_all(),
-        state: of.state.clone(),
-        tables: of.tables.clone(),
-        lookups: of.lookups.clone(),
-        steps,
-    })
+    graph::program(nodes, root, machine.terms, &segment.program)
+        .ok_or_else(|| (0, "it leads back to where it was".to_string()))
 }
 
 /// What comes behind a place; where all is executed, the parser goes on if that matters.

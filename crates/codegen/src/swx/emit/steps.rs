@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ir::layout::{Layout, Layouts};
-use ir::program::{Atom, Entries, LookupId, Program, Step, StepId, Term, TermId};
+use ir::program::{Atom, Entries, LookupId, Program, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, PrefixTable, Span};
 
 use super::code::{Code, Label, Line as Instruction};
@@ -12,7 +12,7 @@ use super::exit::{self, Ends};
 use super::number::{Numbers, found};
 use super::table::{self, Call, Line, Table};
 use crate::headers::{Instance, Need, Placed, once, placed, tags};
-use crate::number::{Rows, evaluate};
+use crate::number::{Rows, behind};
 use crate::rule;
 use crate::{Device, Lack, Presumed, Presumption, Segment};
 
@@ -486,7 +486,8 @@ impl<'a> Builder<'a> {
         let mut arms: Vec<StepId> = Vec::new();
         let mut lines = Vec::new();
         for entry in rows {
-            let step = behind(program, hit, lookup, &entry.row);
+            let found = Rows::from([(lookup, Arc::clone(&entry.row))]);
+            let step = behind(program, hit, &found);
             let arm = arms.iter().position(|arm| *arm == step).unwrap_or_else(|| {
                 arms.push(step);
                 arms.len() - 1
@@ -518,38 +519,5 @@ impl<'a> Builder<'a> {
         self.apply(part, numbers, ("routes", at, asked.element), (fields, false), entries);
         self.arms(part, numbers, &arms, miss)?;
         Ok(arms)
-    }
-}
-
-/// Where a packet gets to whose lookup found a row, as far as only this decides.
-fn behind(program: &Program, mut at: StepId, lookup: LookupId, row: &Arc<[u128]>) -> StepId {
-    let rows = Rows::from([(lookup, Arc::clone(row))]);
-    let is_found = |term: TermId| is_found(program, term);
-    loop {
-        let next = match program.step(at) {
-            Step::Test { atom: Atom::Test(term, set), yes, no, .. } if is_found(*term) => {
-                evaluate(program, *term, &rows, None)
-                    .map(|value| if set.contains(value) { *yes } else { *no })
-            }
-            Step::Switch { on, cases, otherwise, .. } if is_found(*on) => {
-                evaluate(program, *on, &rows, None).map(|value| {
-                    let case = cases.iter().find(|case| case.0.contains(value));
-                    case.map_or(*otherwise, |case| case.1)
-                })
-            }
-            _ => None,
-        };
-        match next {
-            Some(next) if next > at => at = next,
-            _ => return at,
-        }
-    }
-}
-
-/// Whether a number is made from what lookups found.
-fn is_found(program: &Program, term: TermId) -> bool {
-    match program.term(term) {
-        Term::Bound(..) => true,
-        of => of.operands().into_iter().any(|operand| is_found(program, operand)),
     }
 }

@@ -7,7 +7,7 @@ use ir::program::{Atom, Program};
 use super::super::spec::Failure;
 use super::code::Code;
 use super::machine::{Machine, Next, Place};
-use crate::symbolic::graph::{Node, steps};
+use crate::symbolic::graph::{self, Node};
 use crate::symbolic::output::{lost, of_tagged};
 use crate::{Device, Segment};
 
@@ -62,17 +62,8 @@ pub(super) fn program(
         };
         nodes[number] = Some(node);
     }
-    let steps = steps(nodes, root, &machine.terms, of.entry.node)
-        .ok_or_else(|| (0, "it leads back to where it was".to_string()))?;
-    Ok(Program {
-        entry: of.entry,
-        continuation: of.continuation,
-        terms: machine.terms.into_all(),
-        state: of.state.clone(),
-        tables: of.tables.clone(),
-        lookups: of.lookups.clone(),
-        steps,
-    })
+    graph::program(nodes, root, machine.terms, of)
+        .ok_or_else(|| (0, "it leads back to where it was".to_string()))
 }
 
 /// Checks that a frame from the cores leaves by the port that its tag names, without the tag.
