@@ -38,7 +38,8 @@ usage: cargo xtask TASK
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
                                  then compare elements with their models on fifty times as many packets as tests do, new ones,
-                                 and take thousands of chains, put together at random, through all targets
+                                 and take thousands of chains, put together at random, through all targets, and compare
+                                 as many random linear programs with what glpsol finds
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
                                  (docs/lemur.md and docs/metron-placement.md); all if not said
@@ -95,7 +96,9 @@ fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))?;
     let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2000"))
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2000"))?;
+    let test = ["test", "--release", "--package", "catena-placement", "--test", "linear"];
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "3000"))
 }
 
 /// Papers whose experiments a bench of the crate `bench` repeats.

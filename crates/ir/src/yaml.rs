@@ -1,7 +1,7 @@
 //! Files that people write in YAML: their errors have places.
 
 use serde::de::DeserializeOwned;
-use serde_saphyr::{Location, Options, Spanned};
+use serde_saphyr::{Location, Spanned};
 
 use crate::diagnostic::{Diagnostic, FileId, Span};
 
@@ -25,7 +25,12 @@ impl Reading {
         code: &'static str,
         help: Option<&str>,
     ) -> Result<(T, Self), Vec<Diagnostic>> {
-        serde_saphyr::from_str_with_options(text, Options::default())
+        // No more than a text can have without aliases, which stand for others again and again.
+        let (nodes, events) = (text.len().max(250_000), text.len().max(1_000_000));
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_nodes: nodes, max_events: events },
+        };
+        serde_saphyr::from_str_with_options(text, options)
             .map(|written| (written, Self { file, code, found: Vec::new() }))
             .map_err(|why| {
                 let at = why.location().map_or(Span::new(file, 0, 0), |at| span(file, text, at));

@@ -6,7 +6,10 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use placement::{Bound, Chain, Plan, Policy, Problem, Replication, Roomy, check, lemur, place};
+use placement::{
+    Bound, Chain, Placed, Plan, Policy, Problem, Replication, Roomy, change, check, lemur, place,
+    without_hosts,
+};
 
 /// Chains 1 to 5 of Lemur, by turns, with costs of their own: none is like another.
 fn chains(random: &mut Rng, count: usize) -> Vec<Chain> {
@@ -47,7 +50,7 @@ fn gain(problem: &Problem, plan: &Plan) -> f64 {
     of.map(|(chain, placed)| chain.slo.price * (placed.rate - chain.slo.min)).sum()
 }
 
-fn run(what: &str, problem: &Problem, policy: Policy, limit: Duration) {
+fn run(what: &str, problem: &Problem, policy: Policy, limit: Duration) -> Option<Plan> {
     let begun = Instant::now();
     let plan = place(problem, &Roomy, policy, &mut || begun.elapsed() < limit);
     let took = begun.elapsed();
@@ -68,9 +71,41 @@ fn run(what: &str, problem: &Problem, policy: Policy, limit: Duration) {
                 plan.rate() / 1e9,
                 memory()
             );
+            Some(plan)
         }
-        Err(why) => println!("{what}: {:.3} s, {}", took.as_secs_f64(), why.words(problem)),
+        Err(why) => {
+            println!("{what}: {:.3} s, {}", took.as_secs_f64(), why.words(problem));
+            None
+        }
     }
+}
+
+/// What follows a plan when a chain comes, and when a server fails.
+fn changes(what: &str, problem: &Problem, plan: Plan) {
+    let last: Vec<Option<Placed>> = plan.chains.into_iter().map(Some).collect();
+    let next = |what: String, problem: &Problem, last: &[Option<Placed>], down: &[usize]| {
+        let begun = Instant::now();
+        let changed = change(problem, &Roomy, last, down, &mut || true);
+        let took = begun.elapsed();
+        match changed {
+            Ok(changed) => {
+                let wrong = check(&without_hosts(problem, down), &Roomy, &changed.plan).err();
+                assert_eq!(wrong, None, "{what}");
+                println!(
+                    "{what}: {:.3} s, {} functions move, {:.1} Gb/s",
+                    took.as_secs_f64(),
+                    changed.moved.len(),
+                    changed.plan.rate() / 1e9
+                );
+            }
+            Err(why) => println!("{what}: {:.3} s, {}", took.as_secs_f64(), why.words(problem)),
+        }
+    };
+    let mut more = problem.clone();
+    more.chains.push(Chain { name: "more".into(), ..problem.chains[0].clone() });
+    let with: Vec<_> = last.iter().cloned().chain([None]).collect();
+    next(format!("{what}: one chain more"), &more, &with, &[]);
+    next(format!("{what}: one server less"), problem, &last, &[problem.hosts.len() / 2]);
 }
 
 fn main() {
@@ -80,19 +115,22 @@ fn main() {
         for delta in [0.5, 1.0, 1.5, 2.0] {
             let mut lemur = lemur::problem(&[1, 2, 3, 4], delta);
             for policy in [Policy::Lemur, Policy::Improved, Policy::Exact] {
-                run(&format!("4 chains, {delta}, {policy}"), &lemur, policy, Duration::MAX);
+                let _ = run(&format!("4 chains, {delta}, {policy}"), &lemur, policy, Duration::MAX);
             }
             lemur.replication = Replication::Model;
-            run(&format!("4 chains, {delta}, own rules"), &lemur, Policy::Exact, Duration::MAX);
+            let _ =
+                run(&format!("4 chains, {delta}, own rules"), &lemur, Policy::Exact, Duration::MAX);
         }
     }
     for (count, hosts, seconds) in [(20, 8, 30), (1_000, 128, 5), (10_000, 1_024, 60)] {
         if is_wanted(count) {
             let problem = rack(&mut Rng::with_seed(count as u64), count, hosts);
             let limit = Duration::from_secs(seconds);
-            for (name, limit) in [("1 s", Duration::from_secs(1)), ("all of it", limit)] {
-                let what = format!("{count} chains on {hosts} servers, {name}");
-                run(&what, &problem, Policy::Improved, limit);
+            let what = format!("{count} chains on {hosts} servers");
+            let _ =
+                run(&format!("{what}, 1 s"), &problem, Policy::Improved, Duration::from_secs(1));
+            if let Some(plan) = run(&what, &problem, Policy::Improved, limit) {
+                changes(&what, &problem, plan);
             }
         }
     }

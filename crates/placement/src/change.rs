@@ -1,17 +1,18 @@
 //! From the last plan to the next: when a chain, an SLO or a profile changes, or a server fails, as little is moved as
 //! possible.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::check::check;
+use crate::check::is_possible;
 use crate::dual::{UNIT, dual};
 use crate::options::{self, EXACT};
 use crate::pack::{Packed, Packer};
-use crate::plan::{Bound, Placed, Plan, Site};
-use crate::policy::{NotPlaced, at_best_rates};
+use crate::plan::{Placed, Plan, Site};
+use crate::policy::{NotPlaced, at_rates_of};
 use crate::problem::{Chain, Problem, Switch};
 use crate::rack::Rack;
-use crate::search::improved;
+use crate::search::{MANY, improved};
 use crate::seat::{Left, Seat, gain};
 use crate::shape::Shape;
 
@@ -21,6 +22,22 @@ pub const WORTH: f64 = 0.03;
 /// What a moved function costs, in bits a second times price.
 pub const MOVE: f64 = 1e7;
 
+/// What a core costs that is given to another group, in the same unit.
+const CORE: f64 = 1e6;
+
+/// What a flow costs whose state moves, in the same unit.
+const FLOW: f64 = 100.0;
+
+/// How long it takes until a chain that was built runs on other cores, in seconds: that of a router with long lists
+/// (`perf/swaps.md`).
+const START: f64 = 0.25;
+
+/// How long an entry of the switch takes, in seconds: one of 4,000 on Open vSwitch (`perf/targets.md`).
+const ENTRY: f64 = 5e-6;
+
+/// How long the state of a flow takes that moves to other cores, in seconds: one of 100,000, one by one (`perf/swaps.md`).
+const FLOWS: f64 = 7e-7;
+
 /// A step from one plan to the next: a chain is put on its new places, then packets go there, then it leaves the old.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
@@ -29,6 +46,10 @@ pub struct Step {
     /// Whether its new places have room while it is still on the old ones; if not, it falls short of its least rate until it
     /// is there.
     pub keeps_its_least: bool,
+    /// What it gets until then, in bits a second, if that is less than its least rate.
+    pub meanwhile: f64,
+    /// How long the step takes, in seconds.
+    pub takes: f64,
 }
 
 /// A plan after a change.
@@ -62,26 +83,84 @@ pub fn change(
     down: &[usize],
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Changed, NotPlaced> {
+    changed(problem, switch, (last, down), problem.chains.len() <= MANY, go_on)
+}
+
+/// The next plan when a host fails: only chains that have to move do, if they find a place.
+///
+/// # Errors
+/// Why there is none.
+pub fn backup(
+    problem: &Problem,
+    switch: &dyn Switch,
+    plan: &Plan,
+    down: usize,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Changed, NotPlaced> {
+    let last: Vec<Option<Placed>> = plan.chains.iter().cloned().map(Some).collect();
+    changed(problem, switch, (&last, &[down]), false, go_on)
+}
+
+fn changed(
+    problem: &Problem,
+    switch: &dyn Switch,
+    (last, down): (&[Option<Placed>], &[usize]),
+    all_anew: bool,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Changed, NotPlaced> {
     let faults = problem.faults();
     if !faults.is_empty() {
         return Err(NotPlaced::Faults(faults));
     }
-    let less = without_hosts(problem, down);
-    let kept = repaired(&less, switch, last, go_on);
-    // Without down hosts nothing more is known to be gained than by the best plan that is found.
-    let best = improved(&less, switch, go_on);
+    let less = match down {
+        [] => Cow::Borrowed(problem),
+        _ => Cow::Owned(without_hosts(problem, down)),
+    };
+    let seats: Vec<Option<Held>> =
+        problem.chains.iter().zip(last).map(|(chain, last)| held(&less, chain, last)).collect();
+    let kept = repaired(&less, switch, last, &seats, go_on);
+    // Of many chains, those that have a place keep it: what all anew would gain takes too long to be found out.
+    let best = match &kept {
+        Some(_) if !all_anew => None,
+        _ => Some(improved(&less, switch, go_on)),
+    };
     let of = |plan: &Plan| gained(&less, plan);
     let plan = match (kept, best) {
-        (Some(kept), Ok(best)) => {
-            let moves = |plan: &Plan| moved(last, plan).len() as f64 * MOVE / UNIT;
+        (Some(kept), Some(Ok(best))) => {
+            let moves = |plan: &Plan| price(problem, last, plan) / UNIT;
             let (gain, more) = (of(&kept), of(&best) - moves(&best) + moves(&kept));
             if more > gain + WORTH * gain.abs() { best } else { kept }
         }
-        (Some(kept), Err(_)) => kept,
-        (None, best) => best?,
+        (Some(kept), _) => kept,
+        (None, Some(best)) => best?,
+        (None, None) => return Err(NotPlaced::Infeasible),
     };
     let steps = steps(problem, last, down, &plan);
     Ok(Changed { moved: moved(last, &plan), steps, plan })
+}
+
+/// What the way from the last plan to the next costs, in bits a second times price.
+fn price(problem: &Problem, last: &[Option<Placed>], plan: &Plan) -> f64 {
+    let mut price = 0.0;
+    for (chain, function) in moved(last, plan) {
+        price += MOVE + FLOW * problem.chains[chain].functions[function].flows as f64;
+    }
+    for (last, now) in last.iter().zip(&plan.chains) {
+        let cores = |placed: &Placed| {
+            let mut by_host = BTreeMap::new();
+            let all = placed.cores.iter().flatten();
+            all.for_each(|(host, cores)| *by_host.entry(*host).or_insert(0_usize) += cores);
+            by_host
+        };
+        if let Some(last) = last {
+            let before = cores(last);
+            for (host, now) in cores(now) {
+                let more = now.saturating_sub(before.get(&host).copied().unwrap_or(0));
+                price += CORE * more as f64;
+            }
+        }
+    }
+    price
 }
 
 fn gained(problem: &Problem, plan: &Plan) -> f64 {
@@ -100,135 +179,166 @@ fn moved(last: &[Option<Placed>], plan: &Plan) -> Vec<(usize, usize)> {
     last.iter().zip(&plan.chains).enumerate().flat_map(of).collect()
 }
 
+/// What a chain takes where it is, and the rate that its cores allow.
+type Held = (Seat, f64);
+
+/// The same, if it still has its SLO there.
+fn held(problem: &Problem, chain: &Chain, last: &Option<Placed>) -> Option<Held> {
+    let placed = last.as_ref()?;
+    let hosts = placed.cores.iter().flat_map(BTreeMap::keys).copied();
+    let mut hosts = hosts.chain(placed.sites.iter().filter_map(|site| site.host()));
+    let is_there =
+        |host: usize| problem.hosts.get(host).is_some_and(|of| of.cores > 0 || of.card.is_some());
+    if !hosts.all(is_there) || is_possible(problem, chain, placed).is_err() {
+        return None;
+    }
+    let shape = Shape::of(problem, chain, placed.sites.clone());
+    let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
+    let mut with_groups = shape.groups.iter().zip(&cores);
+    let limit = shape.rate(problem, chain, &cores);
+    let is_enough = with_groups.all(|(group, cores)| *cores == 1 || group.replicates)
+        && limit >= chain.slo.min * (1.0 - EXACT)
+        && chain.slo.delay.is_none_or(|delay| shape.delay <= delay * (1.0 + EXACT));
+    is_enough.then(|| (Seat::on(&shape, placed), limit))
+}
+
 /// The last plan with chains placed anew only where they must be.
 fn repaired(
     problem: &Problem,
     switch: &dyn Switch,
     last: &[Option<Placed>],
+    seats: &[Option<Held>],
     go_on: &mut dyn FnMut() -> bool,
 ) -> Option<Plan> {
     let mut left = Left::all(problem);
-    let mut placed: Vec<Option<Placed>> = vec![None; problem.chains.len()];
-    for (at, (chain, last)) in problem.chains.iter().zip(last).enumerate() {
-        let Some(last) = last else { continue };
-        let seat = Seat::of(problem, chain, last);
-        let carries = |(host, loads): (&usize, &[f64; 3])| {
-            let room = left.rates[*host].iter();
-            room.zip(loads).all(|(room, load)| load * chain.slo.min <= room * (1.0 + EXACT))
-        };
-        let holds = seat.cores.iter().all(|(host, cores)| left.cores[*host] >= *cores)
-            && seat.loads.iter().all(carries);
-        if holds && is_enough(problem, chain, last) {
-            left.take(&seat, chain.slo.min);
-            placed[at] = Some(last.clone());
+    let mut held: Vec<Option<(Placed, Held)>> = vec![None; problem.chains.len()];
+    for (at, chain) in problem.chains.iter().enumerate() {
+        if let (Some(placed), Some(of)) = (&last[at], &seats[at])
+            && left.holds(&of.0, chain.slo.min, &BTreeMap::new())
+        {
+            left.take(&of.0, chain.slo.min);
+            held[at] = Some((placed.clone(), of.clone()));
         }
     }
-    let missing: Vec<usize> = (0..placed.len()).filter(|at| placed[*at].is_none()).collect();
+    let missing: Vec<usize> = (0..held.len()).filter(|at| held[*at].is_none()).collect();
     if !missing.is_empty() {
         // Those that have no place are placed as if they were all.
-        let chains = missing.iter().map(|at| problem.chains[*at].clone()).collect();
-        let part = Problem { chains, ..problem.clone() };
+        let part = Problem {
+            chains: missing.iter().map(|at| problem.chains[*at].clone()).collect(),
+            hosts: problem.hosts.clone(),
+            ..*problem
+        };
         let rack = Rack::of(&part);
         let options = options::all(&rack, &part, false, go_on);
         let asking: Vec<_> = part.chains.iter().zip(&options).collect();
         let dual = dual(&left.by_pool(&rack), &asking, go_on)?;
         let packer = Packer::within(&rack, &options, &dual, left);
         let Packed { seats, .. } = packer.pack(go_on)?;
-        for (at, seat) in missing.iter().zip(&seats) {
-            placed[*at] = Some(seat.placed(0.0));
+        for (at, seat) in missing.iter().zip(seats) {
+            let placed = seat.placed(0.0);
+            let chain = &problem.chains[*at];
+            let shape = Shape::of(problem, chain, placed.sites.clone());
+            let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
+            held[*at] = Some((placed, (seat, shape.rate(problem, chain, &cores))));
         }
     }
-    let placed = placed.into_iter().collect::<Option<Vec<Placed>>>()?;
-    let limits = problem.chains.iter().zip(&placed).map(|(chain, placed)| {
-        let shape = Shape::of(problem, chain, placed.sites.clone());
-        let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
-        shape.rate(problem, chain, &cores)
+    let (placed, held): (Vec<Placed>, Vec<Held>) =
+        held.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let limits: Vec<f64> = held.iter().map(|(_, limit)| *limit).collect();
+    let seats: Vec<&Seat> = held.iter().map(|(seat, _)| seat).collect();
+    let plan = at_rates_of(problem, placed, &seats, &limits)?;
+    let on_switch = plan.chains.iter().enumerate().flat_map(|(chain, placed)| {
+        let sites = placed.sites.iter().enumerate();
+        let there = sites.filter(|(_, site)| **site == Site::Switch);
+        there.map(move |(function, _)| (chain, function))
     });
-    let limits: Vec<f64> = limits.collect();
-    let plan = at_best_rates(problem, placed, &limits)?;
-    check(problem, switch, &plan).ok()?;
-    Some(Plan { bound: Bound::Unknown, ..plan })
+    switch.holds(&on_switch.collect::<Vec<_>>()).then_some(plan)
 }
 
-/// Whether a placed chain still has its SLO where it is.
-fn is_enough(problem: &Problem, chain: &Chain, placed: &Placed) -> bool {
-    let shape = Shape::of(problem, chain, placed.sites.clone());
-    let hosts = placed.cores.iter().flat_map(BTreeMap::keys);
-    let sites = placed.sites.iter().filter_map(|site| site.host());
-    let is_there =
-        |host: usize| problem.hosts.get(host).is_some_and(|of| of.cores > 0 || of.card.is_some());
-    let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
-    let mut with_groups = shape.groups.iter().zip(&cores);
-    hosts.copied().chain(sites).all(is_there)
-        && placed.cores.len() == shape.groups.len()
-        && with_groups.all(|(group, cores)| *cores == 1 || group.replicates)
-        && (0..chain.functions.len()).all(|at| chain.can(at, placed.sites[at].kind()))
-        && shape.rate(problem, chain, &cores) >= chain.slo.min * (1.0 - EXACT)
-        && chain.slo.delay.is_none_or(|delay| shape.delay <= delay * (1.0 + EXACT))
-}
-
-/// Whether what is left of a placed chain without some hosts still gives its least rate.
-fn is_enough_without(problem: &Problem, chain: usize, placed: &Placed, down: &[usize]) -> bool {
+/// The rate that is left of a placed chain without some hosts.
+fn rate_without(problem: &Problem, chain: usize, placed: &Placed, down: &[usize]) -> f64 {
     let of = &problem.chains[chain];
     let rest = |on: &BTreeMap<usize, usize>| -> usize {
         on.iter().filter(|(host, _)| !down.contains(host)).map(|(_, cores)| cores).sum()
     };
     let cores: Vec<usize> = placed.cores.iter().map(rest).collect();
     let on_lost_card = |site: &Site| matches!(site, Site::Card(host) if down.contains(host));
-    let shape = Shape::of(problem, of, placed.sites.clone());
-    !placed.sites.iter().any(on_lost_card)
-        && shape.rate(problem, of, &cores) >= of.slo.min * (1.0 - EXACT)
+    match placed.sites.iter().any(on_lost_card) {
+        true => 0.0,
+        false => Shape::of(problem, of, placed.sites.clone()).rate(problem, of, &cores),
+    }
+}
+
+/// How long a chain takes to its new places, in seconds.
+fn takes(chain: &Chain, last: Option<&Placed>, now: &Placed) -> f64 {
+    let mut takes = START;
+    for (at, function) in chain.functions.iter().enumerate() {
+        let before = last.and_then(|last| last.sites.get(at));
+        if before != Some(&now.sites[at]) {
+            takes += match (before, now.sites[at]) {
+                (_, Site::Switch) => ENTRY * function.entries as f64,
+                (Some(_), _) => FLOWS * function.flows as f64,
+                (None, _) => 0.0,
+            };
+        }
+    }
+    takes
 }
 
 /// Chains that change in an order in which as many as possible keep their least rates.
 fn steps(problem: &Problem, last: &[Option<Placed>], down: &[usize], plan: &Plan) -> Vec<Step> {
-    let less = without_hosts(problem, down);
-    let mut left = Left::all(&less);
     let is_up = |placed: &Placed| {
         placed.cores.iter().flat_map(BTreeMap::keys).all(|host| !down.contains(host))
     };
+    let is_same = |last: &Option<Placed>, now: &Placed| {
+        last.as_ref().is_some_and(|last| (&last.sites, &last.cores) == (&now.sites, &now.cores))
+    };
+    if last.iter().zip(&plan.chains).all(|(last, now)| is_same(last, now)) {
+        return Vec::new();
+    }
+    let mut left = Left::all(problem);
+    down.iter().for_each(|host| left.cores[*host] = 0);
     let seat = |chain: usize, placed: &Placed| Seat::of(problem, &problem.chains[chain], placed);
     let mut waiting = Vec::new();
     for (chain, (last, now)) in last.iter().zip(&plan.chains).enumerate() {
         let min = problem.chains[chain].slo.min;
-        let was = last.as_ref().filter(|last| is_up(last));
-        if let Some(was) = was {
-            left.take(&seat(chain, was), min);
+        let was = last.as_ref().filter(|last| is_up(last)).map(|last| seat(chain, last));
+        if let Some(was) = &was {
+            left.take(was, min);
         }
-        let same = last
-            .as_ref()
-            .is_some_and(|last| (&last.sites, &last.cores) == (&now.sites, &now.cores));
-        if !same {
+        if !is_same(last, now) {
             waiting.push((chain, was));
         }
     }
     let mut steps = Vec::new();
     while !waiting.is_empty() {
-        let fits = |(chain, was): &(usize, Option<&Placed>)| {
+        // On the same host cores are handed over one by one.
+        let none = BTreeMap::new();
+        let fits = |(chain, was): &(usize, Option<Seat>)| {
+            let old = was.as_ref().map_or(&none, |was| &was.cores);
             let new = seat(*chain, &plan.chains[*chain]);
-            let min = problem.chains[*chain].slo.min;
-            let carries = |(host, loads): (&usize, &[f64; 3])| {
-                let room = left.rates[*host].iter();
-                room.zip(loads).all(|(room, load)| load * min <= room * (1.0 + EXACT))
-            };
-            // On the same host cores are handed over one by one.
-            let old = was.map(|was| seat(*chain, was).cores).unwrap_or_default();
-            let free = |host: &usize| left.cores[*host] + old.get(host).copied().unwrap_or(0);
-            new.cores.iter().all(|(host, cores)| free(host) >= *cores)
-                && new.loads.iter().all(carries)
+            left.holds(&new, problem.chains[*chain].slo.min, old)
         };
         let at = waiting.iter().position(fits);
         let (chain, was) = waiting.remove(at.unwrap_or(0));
-        let min = problem.chains[chain].slo.min;
-        if let Some(was) = was {
-            left.give(&seat(chain, was), min);
+        let of = &problem.chains[chain];
+        if let Some(was) = &was {
+            left.give(was, of.slo.min);
         }
-        left.take(&seat(chain, &plan.chains[chain]), min);
+        left.take(&seat(chain, &plan.chains[chain]), of.slo.min);
         // Where its host failed, what is left of its replicas may be enough.
-        let has_rest =
-            |last: &Placed| was.is_some() || is_enough_without(problem, chain, last, down);
-        let keeps_its_least = at.is_some() && last[chain].as_ref().is_none_or(has_rest);
-        steps.push(Step { chain, keeps_its_least });
+        let meanwhile = match (&last[chain], &was) {
+            (None, _) => 0.0,
+            (Some(_), Some(_)) if at.is_some() => of.slo.min,
+            (Some(_), Some(_)) => 0.0,
+            (Some(last), None) => rate_without(problem, chain, last, down).min(of.slo.min),
+        };
+        // What was nowhere has no rate to keep.
+        let is_new = last[chain].is_none();
+        let has_enough = is_new || meanwhile >= of.slo.min * (1.0 - EXACT);
+        let keeps_its_least = at.is_some() && has_enough;
+        let takes = takes(of, last[chain].as_ref(), &plan.chains[chain]);
+        steps.push(Step { chain, keeps_its_least, meanwhile, takes });
     }
     steps
 }

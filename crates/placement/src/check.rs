@@ -115,7 +115,8 @@ pub fn check(
             }
             for (end, way) in [(from, 1), (to, 0)] {
                 for (host, part) in end.map_or(&[][..], |at| &of_function[at]) {
-                    links[*host][way] += share * part * placed.rate;
+                    let packets = share * part * placed.rate / problem.packet_bits;
+                    links[*host][way] += packets * (problem.packet_bits + problem.tag_bits);
                 }
             }
         }
@@ -158,7 +159,7 @@ fn replicates(problem: &Problem, chain: &Chain, function: usize) -> bool {
 }
 
 /// Whether functions can run where they are, and groups have cores.
-fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> Result<(), String> {
+pub(crate) fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> Result<(), String> {
     if placed.sites.len() != chain.functions.len() {
         return Err(format!("{} of {} functions", placed.sites.len(), chain.functions.len()));
     }
@@ -309,7 +310,8 @@ impl Paths<'_> {
         let on = self.hosts(cores);
         let link = |at: Option<usize>| {
             let of = |(host, _): &(usize, f64)| {
-                hosts[*host].link_delay + self.problem.packet_bits / hosts[*host].link_rate
+                hosts[*host].link_delay
+                    + (self.problem.packet_bits + self.problem.tag_bits) / hosts[*host].link_rate
             };
             at.map_or(0.0, |at| on[at].iter().map(of).fold(0.0, f64::max))
         };

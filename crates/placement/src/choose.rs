@@ -9,11 +9,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use microlp::{
-    ComparisonOp, OptimizationDirection, Problem as Linear, Solution, SolveOutcome, Variable,
-};
-
 use crate::dual::{Asking, Dual, Room, UNIT, value};
+use crate::linear::{Column, Compare, Program, Solved};
 use crate::options::Choice;
 use crate::shape::Shape;
 
@@ -168,9 +165,9 @@ impl<T> Search<'_, T> {
                 return None;
             }
         }
-        let mut linear = Linear::new(OptimizationDirection::Maximize);
-        let mut columns: Vec<Vec<[Variable; 2]>> = Vec::new();
-        let mut used: Vec<[Vec<(Variable, f64)>; 4]> = vec![Default::default(); room.len()];
+        let mut linear = Program::most();
+        let mut columns: Vec<Vec<[Column; 2]>> = Vec::new();
+        let mut used: Vec<[Vec<(Column, f64)>; 4]> = vec![Default::default(); room.len()];
         for ((chain, options), allowed) in asking.iter().zip(&allowed) {
             let mut of_chain = Vec::new();
             for &option in allowed {
@@ -178,7 +175,7 @@ impl<T> Search<'_, T> {
                 let min = chain.slo.min / UNIT;
                 let rates = [min, (choice.rate / UNIT).max(min)];
                 let both =
-                    rates.map(|rate| linear.add_var(chain.slo.price * (rate - min), (0.0, 1.0)));
+                    rates.map(|rate| linear.column(chain.slo.price * (rate - min), (0.0, 1.0)));
                 of_chain.push(both);
                 for ((pool, loads), used) in options.loads(option).iter().enumerate().zip(&mut used)
                 {
@@ -193,12 +190,12 @@ impl<T> Search<'_, T> {
                 }
             }
             let one = of_chain.iter().flatten().map(|column| (*column, 1.0));
-            linear.add_constraint(one, ComparisonOp::Eq, 1.0);
+            linear.row(one, Compare::Same, 1.0);
             columns.push(of_chain);
         }
         for (terms, room) in used.iter().flatten().zip(room.iter().flatten()) {
             if !terms.is_empty() {
-                linear.add_constraint(terms, ComparisonOp::Le, *room);
+                linear.row(terms.iter().copied(), Compare::Most, *room);
             }
         }
         for conflict in &self.conflicts {
@@ -211,16 +208,25 @@ impl<T> Search<'_, T> {
                     }
                 }
             }
-            linear.add_constraint(terms, ComparisonOp::Le, chains.len() as f64 - 1.0);
+            linear.row(terms, Compare::Most, chains.len() as f64 - 1.0);
         }
-        let solution = solve(&linear)?;
-        let bound = solution.objective();
+        let (bound, shares) = match linear.solve() {
+            Solved::Infeasible => return None,
+            Solved::Best(found) => {
+                let share =
+                    |both: &[Column; 2]| both.iter().map(|column| found.of(*column)).sum::<f64>();
+                let of_chain = |of: &Vec<[Column; 2]>| of.iter().map(share).collect();
+                (found.objective, columns.iter().map(of_chain).collect::<Vec<Vec<f64>>>())
+            }
+            // Prices bound it all the same; which options are best is open.
+            Solved::Unknown => {
+                let even = |of: &Vec<[Column; 2]>| vec![1.0 / of.len() as f64; of.len()];
+                (dual.bound, columns.iter().map(even).collect())
+            }
+        };
         if self.is_beaten(bound) {
             return None;
         }
-        let share = |both: &[Variable; 2]| both.iter().map(|column| solution[*column]).sum::<f64>();
-        let shares: Vec<Vec<f64>> =
-            columns.iter().map(|of| of.iter().map(share).collect()).collect();
         let node = Node { allowed, shares, bound, conflicts: self.conflicts.len() };
         self.offer(&node);
         Some(node)
@@ -330,12 +336,4 @@ const GAP: f64 = 1e-7;
 fn puts(shape: &Shape, chain: usize, conflict: &OnSwitch) -> bool {
     let mut of_chain = conflict.iter().filter(|(of, _)| *of == chain);
     of_chain.all(|(_, function)| shape.sites[*function].host().is_none())
-}
-
-/// The optimum; `None` if there is none.
-pub(crate) fn solve(linear: &Linear) -> Option<Solution> {
-    match linear.solve() {
-        Ok(SolveOutcome::Solution(solution)) => Some(solution),
-        _ => None,
-    }
 }

@@ -1,9 +1,10 @@
 //! What a packet's delay consists of.
 
-use crate::plan::Site;
+use crate::plan::{Placed, Site};
 use crate::problem::{Chain, Problem};
+use crate::shape::Shape;
 
-/// The delay of the longest path of a chain, in its parts. Waiting in queues is not in it.
+/// The delay of the longest path of a chain, in its parts. [`Waiting`] is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delay {
     /// Over links, in seconds.
@@ -23,7 +24,8 @@ impl Delay {
             let Some(host) = host.and_then(|host| problem.hosts.get(host)) else { return delay };
             Self {
                 propagation: delay.propagation + host.link_delay,
-                transmission: delay.transmission + problem.packet_bits / host.link_rate,
+                transmission: delay.transmission
+                    + problem.packet_bits * problem.tagged() / host.link_rate,
                 passes: delay.passes + 1,
                 ..delay
             }
@@ -65,11 +67,45 @@ impl Delay {
     }
 }
 
+/// What packets wait for on cores, at the rate of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// In queues of cores on average, if packets come at random and each takes as long (M/D/1); infinite if a core has no time left.
+    pub queues: f64,
+    /// For the others of a batch on each core, at most.
+    pub batch: f64,
+}
+
+/// Packets of a batch.
+pub const BATCH: f64 = 32.0;
+
+impl Waiting {
+    /// Of a placed chain.
+    pub fn of(problem: &Problem, chain: &Chain, placed: &Placed) -> Self {
+        let shape = Shape::of(problem, chain, placed.sites.clone());
+        let mut waiting = Self::default();
+        for (group, on) in shape.groups.iter().zip(&placed.cores) {
+            let hertz = on.keys().filter_map(|host| problem.hosts.get(*host)).map(|of| of.hertz);
+            let each = group.cycles / hertz.fold(f64::INFINITY, f64::min);
+            let cores: usize = on.values().sum();
+            let load = placed.rate / problem.packet_bits * each / cores as f64;
+            waiting.queues += match load < 1.0 - 1e-6 {
+                true => each * load / (2.0 * (1.0 - load)),
+                false => f64::INFINITY,
+            };
+            waiting.batch += (BATCH - 1.0) * each;
+        }
+        waiting
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::Replication;
     use crate::problem::{Edge, Function, Host, Kind, Slo};
-    use crate::{Replication, Shape};
 
     #[test]
     fn the_parts_add_up_to_the_delay_of_plans() {
@@ -79,6 +115,8 @@ mod tests {
             core_cycles,
             card_cycles: core_cycles,
             replicates: true,
+            entries: 0,
+            flows: 0,
         };
         let edge = |from, to, share| Edge { from, to, share };
         let chain = Chain {
@@ -100,6 +138,7 @@ mod tests {
             chains: vec![chain.clone()],
             hosts: vec![host("x"), host("y")],
             packet_bits: 12_000.0,
+            tag_bits: 32.0,
             replication: Replication::Model,
             headroom: 0.0,
         };
@@ -118,5 +157,18 @@ mod tests {
                 shape.delay
             );
         }
+        // 6,000 cycles a packet, 3 us, on two cores: half loaded at 4 Gb/s, which is a packet in 3 us.
+        let sites = vec![Site::Core(0); 4];
+        let cores = vec![BTreeMap::from([(0, 2)])];
+        let at = |rate| {
+            Waiting::of(
+                &problem,
+                &chain,
+                &Placed { sites: sites.clone(), cores: cores.clone(), rate },
+            )
+        };
+        assert!((at(4e9).queues - 1.5e-6).abs() < 1e-12, "{:?}", at(4e9));
+        assert!((at(4e9).batch - 93e-6).abs() < 1e-12, "{:?}", at(4e9));
+        assert_eq!(at(8e9).queues, f64::INFINITY);
     }
 }

@@ -3,8 +3,7 @@
 //!
 //! The least bound is found by cutting planes: few numbers, however many chains and hosts there are.
 
-use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, SolveOutcome};
-
+use crate::linear::{Compare, Program};
 use crate::options::Options;
 use crate::problem::Chain;
 
@@ -131,18 +130,13 @@ fn limits(pools: usize, asking: &[Asking<'_>]) -> Vec<f64> {
 
 /// The lowest point above all planes, and how high it is.
 fn lowest(planes: &[(f64, Vec<f64>)], limits: &[f64]) -> Option<(f64, Vec<f64>)> {
-    let mut linear = Linear::new(OptimizationDirection::Minimize);
-    let prices: Vec<_> = limits.iter().map(|limit| linear.add_var(0.0, (0.0, *limit))).collect();
-    let height = linear.add_var(1.0, (f64::NEG_INFINITY, f64::INFINITY));
+    let mut linear = Program::least();
+    let prices: Vec<_> = limits.iter().map(|limit| linear.column(0.0, (0.0, *limit))).collect();
+    let height = linear.column(1.0, (f64::NEG_INFINITY, f64::INFINITY));
     for (at_zero, slope) in planes {
         let terms = prices.iter().zip(slope).map(|(price, slope)| (*price, -slope));
-        let terms: Vec<_> = terms.chain([(height, 1.0)]).collect();
-        linear.add_constraint(terms, ComparisonOp::Ge, *at_zero);
+        linear.row(terms.chain([(height, 1.0)]), Compare::Least, *at_zero);
     }
-    match linear.solve() {
-        Ok(SolveOutcome::Solution(solution)) => {
-            Some((solution[height], prices.iter().map(|price| solution[*price]).collect()))
-        }
-        _ => None,
-    }
+    let found = linear.solve().best()?;
+    Some((found.of(height), prices.iter().map(|price| found.of(*price)).collect()))
 }

@@ -5,7 +5,7 @@
 
 use crate::options::Maker;
 use crate::plan::{Bound, Plan};
-use crate::policy::NotPlaced;
+use crate::policy::{NotPlaced, trimmed};
 use crate::problem::{Problem, Switch};
 use crate::search::{feasible, improved};
 
@@ -88,5 +88,5 @@ pub fn fair(
     if let Ok(found) = improved(&raised(problem, &rates), switch, go_on) {
         plan = found;
     }
-    Ok(Plan { bound: Bound::Unknown, ..plan })
+    Ok(trimmed(problem, Plan { bound: Bound::Unknown, ..plan }))
 }

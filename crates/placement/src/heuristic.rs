@@ -31,7 +31,7 @@ pub(crate) fn holds(switch: &dyn Switch, kinds: &Kinds) -> bool {
         let there = kinds.iter().enumerate().filter(|(_, kind)| **kind == Kind::Switch);
         there.map(move |(function, _)| (chain, function))
     });
-    switch.fits(&placed.collect::<Vec<_>>()).is_ok()
+    switch.holds(&placed.collect::<Vec<_>>())
 }
 
 /// Takes functions from the switch until it holds the rest: the cheapest that suffices alone, or the cheapest of all

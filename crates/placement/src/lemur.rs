@@ -42,6 +42,8 @@ pub fn function(class: &str, name: String) -> Function {
         // The card is "more than 10 times faster" (§2.6.3).
         card_cycles: core_cycles / 10.0,
         replicates,
+        entries: 0,
+        flows: 0,
     }
 }
 
@@ -119,6 +121,7 @@ pub fn problem(chains: &[usize], delta: f64) -> Problem {
         chains: chains.iter().map(|number| chain(*number, delta)).collect(),
         hosts: vec![host("s1", 14)],
         packet_bits: PACKET,
+        tag_bits: 0.0,
         replication: Replication::Lemur,
         headroom: 0.0,
     }

@@ -13,6 +13,7 @@ mod explain;
 mod fair;
 mod heuristic;
 pub mod lemur;
+pub mod linear;
 mod manifest;
 mod options;
 mod pack;
@@ -26,18 +27,18 @@ mod shape;
 mod two_choices;
 
 pub use baseline::at_real_rates;
-pub use change::{Changed, MOVE, Step, WORTH, change, without_hosts};
+pub use change::{Changed, MOVE, Step, WORTH, backup, change, without_hosts};
 pub use check::{Slack, check};
 pub use costs::{Costs, GUESS, Known, Wanted};
-pub use delay::Delay;
+pub use delay::{BATCH, Delay, Waiting};
 pub use explain::{Demand, Explanation, Way, explain};
 pub use fair::fair;
 pub use manifest::{ByHand, Click, Library, Manifest, Outline, Text, Traffic};
-pub use plan::{Bound, Document, MadeOf, Placed, Plan, Site};
+pub use plan::{Backup, Bound, Document, MadeOf, Placed, Plan, Site};
 pub use policy::{NotPlaced, Policy, place};
 pub use problem::{
-    Card, Chain, Edge, FixedOrder, Function, Host, Kind, Problem, Replication, Roomy, Slo, Switch,
-    Wish,
+    Card, Chain, Edge, FixedOrder, Function, Host, Kind, Problem, Relief, Replication, Roomy, Slo,
+    Switch, Wish,
 };
 pub use shape::{Group, Island, Load, Shape};
 pub use two_choices::{Asked, two_choices};

@@ -20,6 +20,7 @@
 //! outputs of a function get equal shares.
 
 mod drawn;
+mod measured;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,8 @@ use drawn::Drawn;
 pub struct Manifest {
     /// A packet's length in bits.
     pub packet_bits: f64,
+    /// Whether no chain shall get more as long as one with less could have it.
+    pub fair: bool,
     /// Chains.
     pub chains: Vec<Chain>,
 }
@@ -47,6 +50,9 @@ const MAX_FUNCTIONS: usize = 256;
 
 /// Chains that a manifest may have: more are an error.
 const MAX_CHAINS: usize = 100_000;
+
+/// An 802.1Q tag, which packets have on links between the switch and hosts, in bits.
+const TAG: f64 = 32.0;
 
 /// A rate that no chain has, for SLOs that have no greatest.
 const UNBOUNDED: f64 = 1e12;
@@ -58,6 +64,14 @@ pub trait Library {
     /// # Errors
     /// All that is wrong with its text.
     fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>>;
+
+    /// By function: the packets that came into it in a run whose counters a file has.
+    ///
+    /// # Errors
+    /// Why they cannot be read, in words.
+    fn counters(&mut self, _path: &str) -> Result<BTreeMap<String, u64>, String> {
+        Err("counters are not read here".into())
+    }
 }
 
 /// It knows no Click.
@@ -192,6 +206,7 @@ impl Manifest {
             chains: self.chains,
             hosts,
             packet_bits: self.packet_bits,
+            tag_bits: TAG,
             replication: Replication::Model,
             headroom: 0.0,
         })
@@ -223,6 +238,8 @@ impl Said {
             core_cycles: cycles,
             card_cycles: self.card_cycles.unwrap_or(cycles),
             replicates: self.replicates.unwrap_or(true),
+            entries: 0,
+            flows: 0,
         }
     }
 
@@ -249,6 +266,12 @@ impl Chains<'_> {
             .packet
             .as_ref()
             .map_or(12_000.0, |text| self.found.quantity(text, Unit::Length));
+        let objective = written.objective.as_ref();
+        let fair = objective.is_some_and(|of| of.value == "fair");
+        if let Some(of) = objective.filter(|of| !["fair", "gain"].contains(&of.value.as_str())) {
+            let help = Some("there are gain and fair".into());
+            self.found.wrong(of, format!("there is no objective '{}'", of.value), help);
+        }
         let mut said: BTreeMap<&str, Said> = BTreeMap::new();
         for (name, function) in &written.functions {
             let function = Said {
@@ -273,7 +296,7 @@ impl Chains<'_> {
             let message =
                 format!("{} chains, at most {MAX_CHAINS} are placed", written.chains.len());
             self.found.wrong(&one.name, message, None);
-            return Manifest { packet_bits, chains };
+            return Manifest { packet_bits, fair, chains };
         }
         for chain in &written.chains {
             if !names.insert(&chain.name.value) {
@@ -282,7 +305,7 @@ impl Chains<'_> {
             }
             chains.extend(self.chain(chain, written, &said, by_hand));
         }
-        Manifest { packet_bits, chains }
+        Manifest { packet_bits, fair, chains }
     }
 
     /// The kinds of devices that are named.
@@ -479,6 +502,18 @@ impl Chains<'_> {
         type One<'a> = (usize, &'a Spanned<written::Split>, f64);
         let mut single: BTreeMap<usize, Vec<One<'_>>> = BTreeMap::new();
         for (key, split) in splits {
+            if let (MEASURED, written::Split::Measured(path)) = (key.as_str(), &split.value) {
+                let counts = self.library.counters(path);
+                match counts.and_then(|counts| measured::shares(drawn, &counts)) {
+                    Ok(shares) => drawn.shares.extend(shares),
+                    Err(why) => self.found.wrong(split, format!("{path}: {why}"), None),
+                }
+            }
+        }
+        let by_hand = |(key, split): &(&String, &Spanned<written::Split>)| {
+            *key != MEASURED || !matches!(split.value, written::Split::Measured(_))
+        };
+        for (key, split) in splits.iter().filter(by_hand) {
             let (name, next) = match key.split_once('/') {
                 Some((name, next)) if drawn.find(key).is_none() => (name, Some(next)),
                 _ => (key.as_str(), None),
@@ -512,7 +547,8 @@ impl Chains<'_> {
                 },
                 _ => {
                     let help =
-                        "write `f: [0.7, 0.3]` for all outputs of f, or `f/next: 0.3` for one"
+                        "write `f: [0.7, 0.3]` for all outputs of f, `f/next: 0.3` for one, or \
+                         `measured: counters.json` for what a run counted"
                             .into();
                     self.found.wrong(split, format!("'{key}' has no share"), Some(help));
                 }
@@ -636,6 +672,9 @@ impl Chains<'_> {
         all
     }
 }
+
+/// The key of shares that a run counted.
+const MEASURED: &str = "measured";
 
 /// Cycles of a packet that are believed.
 const MAX_CYCLES: f64 = 1e9;

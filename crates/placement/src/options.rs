@@ -76,11 +76,6 @@ impl Maker {
         Self { by_switch, made: BTreeMap::new() }
     }
 
-    /// Forgets what was made, for another rack.
-    pub(crate) fn clear(&mut self) {
-        self.made.clear();
-    }
-
     /// All options of a chain.
     pub(crate) fn all(&mut self, rack: &Rack<'_>, chain: &Chain) -> Options {
         let kinds = (0..chain.functions.len()).map(|at| chain.kinds(at));
@@ -117,6 +112,7 @@ impl Maker {
     ) -> Options {
         let mut general = Chain { name: String::new(), ..chain.clone() };
         (general.slo.min, general.slo.price) = (0.0, 1.0);
+        general.functions.iter_mut().for_each(|of| (of.entries, of.flows) = (0, 0));
         let key = format!("{general:?} {kinds:?}");
         let by_switch = self.by_switch;
         let front = self.made.entry(key);

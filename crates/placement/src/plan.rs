@@ -1,10 +1,11 @@
 //! A plan: where each function runs, with how many cores, and the rate that each chain gets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::problem::{Kind, Problem};
+use crate::change::Changed;
+use crate::problem::{Chain, Kind, Problem};
 use crate::shape::Shape;
 
 /// Where a function runs.
@@ -98,6 +99,24 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
     /// Chains.
+    pub chains: Vec<ChainDocument>,
+    /// By host: what follows if it fails; nothing if the others do not hold all chains.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub backups: BTreeMap<String, Option<Backup>>,
+}
+
+/// What follows a plan if a host fails.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backup {
+    /// Functions that move.
+    pub moves: usize,
+    /// How long it takes until the last chain is at its new places, in seconds.
+    pub takes: f64,
+    /// Chains that get less than their least rates until then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub short: Vec<String>,
+    /// Chains that are elsewhere then, or get another rate.
     pub chains: Vec<ChainDocument>,
 }
 
@@ -197,16 +216,47 @@ impl Document {
             bound: plan.bound,
             made_of: None,
             chains: chains.collect(),
+            backups: BTreeMap::new(),
         }
+    }
+
+    /// What follows this plan of a problem by a change.
+    pub fn backup(&self, problem: &Problem, changed: &Changed) -> Backup {
+        let next = Self::of(problem, &changed.plan, &self.policy).chains;
+        let both = next.into_iter().zip(&self.chains);
+        let short = changed.steps.iter().filter(|step| !step.keeps_its_least);
+        Backup {
+            moves: changed.moved.len(),
+            takes: changed.steps.iter().map(|step| step.takes).sum(),
+            short: short.map(|step| problem.chains[step.chain].name.clone()).collect(),
+            chains: both.filter(|(next, now)| next != *now).map(|(next, _)| next).collect(),
+        }
+    }
+
+    /// The plan of a problem that follows if a host fails, if that is in it.
+    ///
+    /// # Errors
+    /// How it is a plan for another, in words.
+    pub fn after(&self, problem: &Problem, host: &str) -> Option<Result<Plan, String>> {
+        let backup = self.backups.get(host)?.as_ref()?;
+        let mut next = Self { backups: BTreeMap::new(), ..self.clone() };
+        for chain in &backup.chains {
+            if let Some(of) = next.chains.iter_mut().find(|of| of.name == chain.name) {
+                *of = chain.clone();
+            }
+        }
+        next.bound = Bound::Unknown;
+        Some(next.plan(problem))
     }
 
     /// By chain of a problem: where it was, if it is in the plan with the same functions and hosts.
     pub fn placed(&self, problem: &Problem) -> Vec<Option<Placed>> {
-        let of = |chain: &crate::problem::Chain| {
-            let there = self.chains.iter().find(|of| of.name == chain.name)?;
-            let one = Self { chains: vec![there.clone()], ..self.clone() };
-            let alone = Problem { chains: vec![chain.clone()], ..problem.clone() };
-            one.plan(&alone).ok()?.chains.pop()
+        let names = host_names(problem);
+        let known: HashMap<&str, &ChainDocument> =
+            self.chains.iter().map(|of| (of.name.as_str(), of)).collect();
+        let of = |chain: &Chain| {
+            let there = known.get(chain.name.as_str()).filter(|_| self.plan == VERSION)?;
+            there.placed(problem, chain, &names).ok()
         };
         problem.chains.iter().map(of).collect()
     }
@@ -219,9 +269,6 @@ impl Document {
         if self.plan != VERSION {
             return Err(format!("it is of version {}, this reads {VERSION}", self.plan));
         }
-        fn names<'a>(of: impl Iterator<Item = &'a String>) -> String {
-            of.map(String::as_str).collect::<Vec<_>>().join(", ")
-        }
         let (here, there) = (
             names(self.chains.iter().map(|chain| &chain.name)),
             names(problem.chains.iter().map(|chain| &chain.name)),
@@ -229,51 +276,71 @@ impl Document {
         if here != there {
             return Err(format!("it is for the chains {here}; at hand are {there}"));
         }
-        let mut chains = Vec::new();
-        for (chain, of) in problem.chains.iter().zip(&self.chains) {
-            let here = names(of.functions.iter().map(|function| &function.name));
-            let there = names(chain.functions.iter().map(|function| &function.name));
-            if here != there {
-                return Err(format!(
-                    "chain {} has the functions {here} in it, and {there} at hand",
-                    chain.name
-                ));
-            }
-            let site = |function: &FunctionDocument| {
-                let named = |name: &String| problem.hosts.iter().position(|of| of.name == *name);
-                let host = function.host.as_ref().map(|name| {
-                    named(name).ok_or_else(|| format!("there is no host '{name}' at hand"))
-                });
-                match (function.on, host.transpose()?) {
-                    (Kind::Switch, None) => Ok(Site::Switch),
-                    (Kind::Card, Some(host)) => Ok(Site::Card(host)),
-                    (Kind::Core, Some(host)) => Ok(Site::Core(host)),
-                    (Kind::Switch, Some(_)) => {
-                        Err(format!("{} is on the switch, and on a host", function.name))
-                    }
-                    (kind, None) => Err(format!("{} is on a {kind} of no host", function.name)),
-                }
-            };
-            let sites = of.functions.iter().map(site).collect::<Result<Vec<Site>, String>>()?;
-            let shape = Shape::of(problem, chain, sites.clone());
-            let mut cores = Vec::new();
-            for (number, group) in of.groups.iter().enumerate() {
-                let most = group.hosts.values().chain([&group.cores]).max();
-                if let Some(most) = most.filter(|most| **most > MAX_CORES) {
-                    return Err(format!("a group of chain {} has {most} cores", chain.name));
-                }
-                let host = |(name, cores): (&String, &usize)| {
-                    let host = problem.hosts.iter().position(|of| of.name == *name);
-                    Ok((host.ok_or_else(|| format!("there is no host '{name}' at hand"))?, *cores))
-                };
-                cores.push(match (group.hosts.is_empty(), shape.groups.get(number)) {
-                    (true, Some(of)) => BTreeMap::from([(of.host, group.cores)]),
-                    (true, None) => BTreeMap::new(),
-                    _ => group.hosts.iter().map(host).collect::<Result<_, String>>()?,
-                });
-            }
-            chains.push(Placed { sites, cores, rate: of.rate });
+        let hosts = host_names(problem);
+        let chains = problem.chains.iter().zip(&self.chains);
+        let chains = chains.map(|(chain, of)| of.placed(problem, chain, &hosts));
+        Ok(Plan { chains: chains.collect::<Result<_, String>>()?, bound: self.bound })
+    }
+}
+
+fn names<'a>(of: impl Iterator<Item = &'a String>) -> String {
+    of.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Hosts by their names.
+type HostNames<'a> = HashMap<&'a str, usize>;
+
+fn host_names(problem: &Problem) -> HostNames<'_> {
+    problem.hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect()
+}
+
+impl ChainDocument {
+    /// The chain in a plan.
+    fn placed(
+        &self,
+        problem: &Problem,
+        chain: &Chain,
+        hosts: &HostNames<'_>,
+    ) -> Result<Placed, String> {
+        let here = names(self.functions.iter().map(|function| &function.name));
+        let there = names(chain.functions.iter().map(|function| &function.name));
+        if here != there {
+            return Err(format!(
+                "chain {} has the functions {here} in it, and {there} at hand",
+                chain.name
+            ));
         }
-        Ok(Plan { chains, bound: self.bound })
+        let named = |name: &String| {
+            let host = hosts.get(name.as_str()).copied();
+            host.ok_or_else(|| format!("there is no host '{name}' at hand"))
+        };
+        let site = |function: &FunctionDocument| match (
+            function.on,
+            function.host.as_ref().map(named).transpose()?,
+        ) {
+            (Kind::Switch, None) => Ok(Site::Switch),
+            (Kind::Card, Some(host)) => Ok(Site::Card(host)),
+            (Kind::Core, Some(host)) => Ok(Site::Core(host)),
+            (Kind::Switch, Some(_)) => {
+                Err(format!("{} is on the switch, and on a host", function.name))
+            }
+            (kind, None) => Err(format!("{} is on a {kind} of no host", function.name)),
+        };
+        let sites = self.functions.iter().map(site).collect::<Result<Vec<Site>, String>>()?;
+        let shape = Shape::of(problem, chain, sites.clone());
+        let mut cores = Vec::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            let most = group.hosts.values().chain([&group.cores]).max();
+            if let Some(most) = most.filter(|most| **most > MAX_CORES) {
+                return Err(format!("a group of chain {} has {most} cores", chain.name));
+            }
+            let host = |(name, cores): (&String, &usize)| Ok((named(name)?, *cores));
+            cores.push(match (group.hosts.is_empty(), shape.groups.get(number)) {
+                (true, Some(of)) => BTreeMap::from([(of.host, group.cores)]),
+                (true, None) => BTreeMap::new(),
+                _ => group.hosts.iter().map(host).collect::<Result<_, String>>()?,
+            });
+        }
+        Ok(Placed { sites, cores, rate: self.rate })
     }
 }

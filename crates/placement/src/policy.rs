@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::check::check;
+use crate::options::EXACT;
 use crate::plan::{Bound, Placed, Plan};
 use crate::problem::{Chain, Kind, Problem, Switch};
 use crate::seat::{Left, Seat, rates};
@@ -75,6 +76,8 @@ pub enum NotPlaced {
     Infeasible,
     /// The search ended before it found one.
     Interrupted,
+    /// The switch does not hold what can run nowhere else: why, in words.
+    Switch(String),
     /// A chain has more placements than are looked at.
     TooMany(usize),
 }
@@ -90,6 +93,9 @@ impl NotPlaced {
                 name(chain)
             ),
             NotPlaced::Infeasible => "not all chains get their least rates and delays".into(),
+            NotPlaced::Switch(why) => {
+                format!("the switch does not hold what can run nowhere else: {why}")
+            }
             NotPlaced::Interrupted => "no plan was found in time".into(),
             NotPlaced::TooMany(chain) => format!(
                 "chain {} can be placed in more than {MAX_PLACEMENTS} manners: wishes make them fewer",
@@ -113,10 +119,11 @@ pub fn place(
     if !faults.is_empty() {
         return Err(NotPlaced::Faults(faults));
     }
+    let trimmed = |plan: Plan| trimmed(problem, plan);
     let plan = match policy {
-        Policy::Exact => return search::exact(problem, switch, go_on),
-        Policy::Lemur => return heuristic::lemur(problem, switch, go_on),
-        Policy::Improved => return search::improved(problem, switch, go_on),
+        Policy::Exact => return search::exact(problem, switch, go_on).map(trimmed),
+        Policy::Lemur => return heuristic::lemur(problem, switch, go_on).map(trimmed),
+        Policy::Improved => return search::improved(problem, switch, go_on).map(trimmed),
         Policy::HwPreferred => baseline::hw_preferred(problem, switch),
         Policy::SwPreferred => baseline::sw_preferred(problem, switch),
         Policy::MinBounce => baseline::min_bounce(problem, switch),
@@ -130,6 +137,23 @@ pub fn place(
         Ok(_) => Ok(plan),
         Err(_) => Err(NotPlaced::Infeasible),
     }
+}
+
+/// A plan without cores that its rates do not need: of plans that gain as much, that with fewer cores is better. Replicas on
+/// several hosts keep theirs, as these share packets by their cores.
+pub(crate) fn trimmed(problem: &Problem, mut plan: Plan) -> Plan {
+    for (chain, placed) in problem.chains.iter().zip(&mut plan.chains) {
+        let shape = Shape::of(problem, chain, placed.sites.clone());
+        for (group, on) in placed.cores.iter_mut().enumerate() {
+            if on.len() == 1 {
+                let needed = placed.rate / shape.core_rate(problem, group) * (1.0 - EXACT);
+                // A float becomes the nearest number that there is.
+                let needed = (needed.ceil() as usize).max(1);
+                on.values_mut().for_each(|cores| *cores = needed.min(*cores));
+            }
+        }
+    }
+    plan
 }
 
 /// Assignments of a chain's functions to kinds of devices that are looked at.
@@ -183,14 +207,23 @@ pub(crate) fn settle(
 /// A plan of placed chains, each at a rate of at most a limit.
 pub(crate) fn at_best_rates(
     problem: &Problem,
+    placed: Vec<Placed>,
+    limits: &[f64],
+) -> Option<Plan> {
+    let of = problem.chains.iter().zip(&placed);
+    let seats: Vec<Seat> = of.map(|(chain, placed)| Seat::of(problem, chain, placed)).collect();
+    at_rates_of(problem, placed, &seats.iter().collect::<Vec<_>>(), limits)
+}
+
+/// The same, where it is known what they take.
+pub(crate) fn at_rates_of(
+    problem: &Problem,
     mut placed: Vec<Placed>,
+    seats: &[&Seat],
     limits: &[f64],
 ) -> Option<Plan> {
     let chains: Vec<&Chain> = problem.chains.iter().collect();
-    let of = chains.iter().zip(&placed);
-    let seats: Vec<Seat> = of.map(|(chain, placed)| Seat::of(problem, chain, placed)).collect();
-    let seats: Vec<&Seat> = seats.iter().collect();
-    let rates = rates(&chains, &seats, limits, &Left::all(problem))?;
+    let rates = rates(&chains, seats, limits, &Left::all(problem))?;
     placed.iter_mut().zip(rates).for_each(|(placed, rate)| placed.rate = rate);
     Some(Plan { chains: placed, bound: Bound::Unknown })
 }

@@ -46,6 +46,10 @@ pub struct Function {
     pub card_cycles: f64,
     /// Whether several cores can run it at once, as no state is shared by all packets.
     pub replicates: bool,
+    /// Entries of the switch's tables that it takes there.
+    pub entries: u64,
+    /// Flows whose state it keeps, and takes along when it moves.
+    pub flows: u64,
 }
 
 impl Function {
@@ -294,8 +298,10 @@ pub struct Problem {
     pub chains: Vec<Chain>,
     /// Hosts behind the switch.
     pub hosts: Vec<Host>,
-    /// A packet's length, on links.
+    /// A packet's length, without tags.
     pub packet_bits: f64,
+    /// What the tag adds to it on links between the switch and hosts.
+    pub tag_bits: f64,
     /// Which groups more than one core may run.
     pub replication: Replication,
     /// The share of a core's and a link's capacity that is left unused.
@@ -324,10 +330,18 @@ impl Problem {
         if !(self.packet_bits > 0.0 && self.packet_bits.is_finite()) {
             faults.push("packets have no length".into());
         }
+        if !(self.tag_bits >= 0.0 && self.tag_bits.is_finite()) {
+            faults.push("tags have no length".into());
+        }
         if !(0.0..1.0).contains(&self.headroom) {
             faults.push("the headroom is not between 0 and 1".into());
         }
         faults
+    }
+
+    /// Bits on a link for each bit of packets: with their tags.
+    pub(crate) fn tagged(&self) -> f64 {
+        1.0 + self.tag_bits / self.packet_bits
     }
 
     /// Packets of that length in a second that a core of a host can give so many cycles each.
@@ -355,10 +369,29 @@ pub trait Switch: Sync {
     /// What does not fit, in words.
     fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String>;
 
+    /// The same, without saying why not: what a search asks again and again.
+    fn holds(&self, placed: &[(usize, usize)]) -> bool {
+        self.fits(placed).is_ok()
+    }
+
+    /// The same switch with more room, or with less to hold; nothing if that is not known of it.
+    fn relieved(&self, _by: Relief) -> Option<Box<dyn Switch>> {
+        None
+    }
+
     /// What these take of what it has, if it holds them: for those who look at a plan.
     fn used(&self, _placed: &[(usize, usize)]) -> Vec<Slack> {
         Vec::new()
     }
+}
+
+/// What would give a switch room.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relief {
+    /// So many stages more.
+    Stages(usize),
+    /// Tables of a chain's function with a share of their entries.
+    Entries(usize, usize, f64),
 }
 
 /// A switch that holds whatever it can run.

@@ -45,6 +45,7 @@ impl<'a> Rack<'a> {
             chains: Vec::new(),
             hosts: lanes.map(|host| whole.hosts[host].clone()).collect(),
             packet_bits: whole.packet_bits,
+            tag_bits: whole.tag_bits,
             replication: whole.replication,
             headroom: whole.headroom,
         };

@@ -7,7 +7,7 @@ use crate::options::{self, Maker, Options};
 use crate::pack::{Packed, Packer};
 use crate::plan::{Bound, Plan};
 use crate::policy::NotPlaced;
-use crate::problem::{Kind, Problem, Switch};
+use crate::problem::{Chain, Kind, Problem, Switch};
 use crate::rack::Rack;
 use crate::seat::Left;
 
@@ -56,7 +56,7 @@ fn best_or_any(
         return None;
     }
     let packer = Packer::new(rack, options, &dual);
-    let fits = |placed: &OnSwitch| switch.fits(&placed.iter().copied().collect::<Vec<_>>()).is_ok();
+    let fits = |placed: &OnSwitch| switch.holds(&placed.iter().copied().collect::<Vec<_>>());
     let mut best = known;
     let mut was_ended = false;
     let mut ask = || {
@@ -140,16 +140,25 @@ fn possible(problem: &Problem, switch: &dyn Switch) -> Problem {
         .into_iter()
         .filter(|of| kinds(*of).contains(&Kind::Switch))
         .partition(|of| kinds(*of).len() == 1);
-    if free.len() <= ASKED_ONE_BY_ONE && switch.fits(&bound).is_ok() {
+    if free.len() <= ASKED_ONE_BY_ONE && switch.holds(&bound) {
         for (chain, function) in free {
             let with: Vec<_> = bound.iter().copied().chain([(chain, function)]).collect();
-            if switch.fits(&with).is_err() {
+            if !switch.holds(&with) {
                 let on = &mut less.chains[chain].functions[function].runs_on;
                 on.retain(|kind| *kind != Kind::Switch);
             }
         }
     }
     less
+}
+
+/// Functions that can run on the switch alone.
+fn bound_to_switch(problem: &Problem) -> Vec<(usize, usize)> {
+    let of = |(at, chain): (usize, &Chain)| {
+        let bound = (0..chain.functions.len()).filter(|of| chain.kinds(*of) == [Kind::Switch]);
+        bound.map(move |function| (at, function)).collect::<Vec<_>>()
+    };
+    problem.chains.iter().enumerate().flat_map(of).collect()
 }
 
 /// Functions about which the switch is asked one by one.
@@ -189,7 +198,7 @@ pub(crate) fn exact(
     let none = if found.was_ended { NotPlaced::Interrupted } else { NotPlaced::Infeasible };
     let Some(packed) = &found.packed else { return Err(none) };
     let on_switch: Vec<_> = packed.on_switch().into_iter().collect();
-    if switch.fits(&on_switch).is_ok() {
+    if switch.holds(&on_switch) {
         return Ok(packed.plan(bound));
     }
     let known = heuristic::packed(&rack, switch, go_on).ok();
@@ -222,7 +231,11 @@ pub(crate) fn improved(
         return found.packed.map(|packed| packed.plan(bound)).ok_or(none);
     }
     // Only what the switch holds together is put there.
-    let kept = until_it_fits(problem, switch, hardware, go_on).ok_or(NotPlaced::Infeasible)?;
+    let kept = until_it_fits(problem, switch, hardware, go_on);
+    let kept = kept.ok_or_else(|| match switch.fits(&bound_to_switch(problem)) {
+        Err(why) => NotPlaced::Switch(why),
+        Ok(()) => NotPlaced::Infeasible,
+    })?;
     let mut maker = Maker::new(false);
     let less: Vec<Options> = problem
         .chains

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear};
-
-use crate::choose::solve;
 use crate::dual::UNIT;
+use crate::linear::{Compare, Program};
 use crate::options::{Choice, EXACT};
 use crate::plan::{Placed, Site};
 use crate::problem::{Chain, Problem, Wish};
@@ -64,6 +62,17 @@ impl Left {
             let left = self.rates[*host].iter_mut().zip(loads);
             left.for_each(|(left, load)| *left += sign * load * rate);
         }
+    }
+
+    /// Whether there is room for what a chain needs at a rate, with cores that it gives back.
+    pub(crate) fn holds(&self, seat: &Seat, rate: f64, back: &BTreeMap<usize, usize>) -> bool {
+        let free = |host: &usize| self.cores[*host] + back.get(host).copied().unwrap_or(0);
+        let carries = |(host, loads): (&usize, &[f64; 3])| {
+            let room = self.rates[*host].iter();
+            room.zip(loads).all(|(room, load)| load * rate <= room * (1.0 + EXACT))
+        };
+        seat.cores.iter().all(|(host, cores)| free(host) >= *cores)
+            && seat.loads.iter().all(carries)
     }
 
     /// Takes what a chain needs at a rate.
@@ -234,7 +243,11 @@ impl Seat {
 
     /// What a placed chain takes.
     pub(crate) fn of(problem: &Problem, chain: &Chain, placed: &Placed) -> Self {
-        let shape = Shape::of(problem, chain, placed.sites.clone());
+        Self::on(&Shape::of(problem, chain, placed.sites.clone()), placed)
+    }
+
+    /// The same, of a chain that has this shape there.
+    pub(crate) fn on(shape: &Shape, placed: &Placed) -> Self {
         let mut seat = Self {
             sites: placed.sites.clone(),
             groups: placed.cores.clone(),
@@ -345,20 +358,22 @@ pub(crate) fn rates(
             }
             continue;
         }
-        let mut linear = Linear::new(OptimizationDirection::Maximize);
+        let mut linear = Program::most();
         let mut of_chain = BTreeMap::new();
         for &chain in &members {
             let bounds = (chains[chain].slo.min / UNIT, limit(chain) / UNIT);
-            of_chain.insert(chain, linear.add_var(chains[chain].slo.price, bounds));
+            of_chain.insert(chain, linear.column(chains[chain].slo.price, bounds));
         }
         for (key, terms) in of_part {
             let terms: Vec<_> =
                 terms.iter().map(|(chain, load)| (of_chain[chain], *load)).collect();
-            linear.add_constraint(terms, ComparisonOp::Le, room(**key) / UNIT);
+            linear.row(terms, Compare::Most, room(**key) / UNIT);
         }
-        let solution = solve(&linear)?;
+        let found = linear.solve().best()?;
         for (chain, rate) in of_chain {
-            rates[chain] = solution[rate] * UNIT;
+            // It may be below by what the solver does not tell apart.
+            let (least, most) = (chains[chain].slo.min, limit(chain));
+            rates[chain] = (found.of(rate) * UNIT).clamp(least, most);
         }
     }
     Some(rates)

@@ -21,9 +21,9 @@ pub struct Group {
 /// What each packet of a chain puts on a host, whichever core it comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// How often it passes the link towards the host.
+    /// Bits on the link towards the host, for each bit of the chain.
     pub inward: f64,
-    /// How often it passes the link back to the switch.
+    /// Bits on the link back to the switch.
     pub outward: f64,
     /// Cycles on the card.
     pub card: f64,
@@ -92,7 +92,7 @@ impl Shape {
         let sites = &shape.sites;
         let over = |host: usize| {
             let of = &problem.hosts[host];
-            of.link_delay + problem.packet_bits / of.link_rate
+            of.link_delay + problem.packet_bits * problem.tagged() / of.link_rate
         };
         // By function, of a packet that comes there: how long it took until then, and its bounces.
         let mut latest = vec![(0.0_f64, 0_usize); sites.len()];
@@ -108,11 +108,11 @@ impl Shape {
                 let site = from.map_or(Site::Switch, |from| sites[from]);
                 if site.host() != sites[to].host() {
                     if let (Some(host), Some(from)) = (site.host(), from) {
-                        shape.islands[island_of[from]].load.outward += share;
+                        shape.islands[island_of[from]].load.outward += share * problem.tagged();
                         took += over(host);
                     }
                     if let Some(host) = sites[to].host() {
-                        shape.islands[island_of[to]].load.inward += share;
+                        shape.islands[island_of[to]].load.inward += share * problem.tagged();
                         took += over(host);
                         often += 1;
                     }
@@ -133,7 +133,7 @@ impl Shape {
             latest[to] = (delay, bounces);
             if !chain.edges.iter().any(|edge| edge.from == to) {
                 if let Some(host) = sites[to].host() {
-                    shape.islands[island_of[to]].load.outward += shares[to];
+                    shape.islands[island_of[to]].load.outward += shares[to] * problem.tagged();
                     delay += over(host);
                 }
                 shape.delay = shape.delay.max(delay);

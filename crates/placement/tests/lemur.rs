@@ -241,3 +241,20 @@ fn what_cannot_be_placed_is_explained() {
     let feasible = lemur::problem(&[1, 3, 4], 2.5);
     assert_eq!(explain(&feasible, &Roomy, &mut || true), None);
 }
+
+/// Where no change suffices alone, two do, and less of either does not.
+#[test]
+fn what_takes_two_changes_is_explained() {
+    let mut problem = problem(&[1, 3], 0.5);
+    for chain in &mut problem.chains {
+        chain.slo.min = 60.0 * GBPS;
+    }
+    let found = explain(&problem, &Roomy, &mut || true).expect("it is not feasible");
+    let words = found.words(&problem);
+    assert_eq!((found.conflict.len(), found.others.len()), (1, 1), "{words}");
+    assert!(words.contains("without all of these, these conflict:"), "{words}");
+    let ways: Vec<&str> = found.ways.iter().map(|way| way.words.as_str()).collect();
+    let both = |way: &&str| way.contains("chain 1: min") && way.contains("chain 3: min");
+    assert!(ways.iter().any(both), "{words}");
+    assert!(found.ways.iter().all(|way| way.is_least), "{words}");
+}

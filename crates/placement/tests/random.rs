@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use placement::{
-    Bound, Chain, Edge, Function, Host, Kind, Policy, Problem, Replication, Roomy, Site, Slo,
-    Switch, check, place,
+    Bound, Chain, Edge, Function, Host, Kind, Policy, Problem, Replication, Roomy, Shape, Site,
+    Slo, Switch, check, place,
 };
 
 /// It holds so many functions, and some not together.
@@ -34,6 +34,8 @@ fn chain(random: &mut Rng, name: usize) -> Chain {
             core_cycles: random.u32(100..5000).into(),
             card_cycles: 0.0,
             replicates: random.bool(),
+            entries: 0,
+            flows: 0,
         }
     };
     let functions: Vec<Function> = (0..count).map(|at| function(random, at)).collect();
@@ -107,8 +109,11 @@ fn placements(problem: &Problem, chain: &Chain) -> Vec<Placement> {
         }
         passes[1] +=
             (0..count).filter(|&at| is_last(at) && on(at)).map(|at| share[at]).sum::<f64>();
+        // Each packet has a tag there.
+        let tagged = (problem.packet_bits + problem.tag_bits) / problem.packet_bits;
+        let passes = passes.map(|often| often * tagged);
         // The longest path, by all of them.
-        let hop = host.link_delay + problem.packet_bits / host.link_rate;
+        let hop = host.link_delay + (problem.packet_bits + problem.tag_bits) / host.link_rate;
         let mut paths = vec![vec![0]];
         let mut longest = 0.0_f64;
         while let Some(path) = paths.pop() {
@@ -255,7 +260,14 @@ fn two_hosts_are_no_worse_than_each_alone() {
             hosts[1] = Host { name: "b".into(), ..hosts[0].clone() };
         }
         let replication = if random.bool() { Replication::Lemur } else { Replication::Model };
-        let problem = Problem { chains, hosts, packet_bits: 8000.0, replication, headroom: 0.0 };
+        let problem = Problem {
+            chains,
+            hosts,
+            packet_bits: 8000.0,
+            tag_bits: 800.0,
+            replication,
+            headroom: 0.0,
+        };
         let alone = |chains: &[usize], host: usize| {
             let chains = chains.iter().map(|at| problem.chains[*at].clone()).collect::<Vec<_>>();
             let hosts = vec![problem.hosts[host].clone()];
@@ -303,8 +315,14 @@ fn exact_is_what_enumeration_finds() {
             card: None,
         };
         let replication = if random.bool() { Replication::Lemur } else { Replication::Model };
-        let problem =
-            Problem { chains, hosts: vec![host], packet_bits: 8000.0, replication, headroom: 0.0 };
+        let problem = Problem {
+            chains,
+            hosts: vec![host],
+            packet_bits: 8000.0,
+            tag_bits: 800.0,
+            replication,
+            headroom: 0.0,
+        };
         let function = |random: &mut Rng| {
             let chain = random.usize(..problem.chains.len());
             (chain, random.usize(..problem.chains[chain].functions.len()))
@@ -316,6 +334,16 @@ fn exact_is_what_enumeration_finds() {
         let gain = found.as_ref().map(|plan| {
             assert_eq!(plan.bound, Bound::Best, "round {round}");
             assert_eq!(check(&problem, &switch, plan).err(), None, "round {round}");
+            // No core could be taken away.
+            for (chain, placed) in problem.chains.iter().zip(&plan.chains) {
+                let shape = Shape::of(&problem, chain, placed.sites.clone());
+                let cores: Vec<usize> = placed.cores.iter().map(|on| on[&0]).collect();
+                for group in (0..cores.len()).filter(|group| cores[*group] > 1) {
+                    let mut fewer = cores.clone();
+                    fewer[group] -= 1;
+                    assert!(shape.rate(&problem, chain, &fewer) < placed.rate, "round {round}");
+                }
+            }
             plan.chains
                 .iter()
                 .zip(&problem.chains)

@@ -13,6 +13,8 @@ fn chain(name: &str, count: usize, max: f64) -> Chain {
         core_cycles: 1000.0,
         card_cycles: 0.0,
         replicates: true,
+        entries: 0,
+        flows: 0,
     };
     Chain {
         name: name.into(),
@@ -36,6 +38,7 @@ fn problem(chains: Vec<Chain>, cores: usize) -> Problem {
         chains,
         hosts: vec![host("s1"), host("s2")],
         packet_bits: 10_000.0,
+        tag_bits: 0.0,
         replication: Replication::Model,
         headroom: 0.0,
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use ::placement::{Bound, Delay, Kind, Plan, Problem, Shape, Site, Slack, Switch};
+use ::placement::{BATCH, Bound, Delay, Kind, Plan, Problem, Shape, Site, Slack, Switch, Waiting};
 
 use crate::candidates::Known;
 use crate::paint::{Paint, count, shown};
@@ -345,12 +345,22 @@ impl Placement<'_> {
             slo.delay.map_or(String::new(), |of| format!(" of {} at most", quantity(of, "s")));
         let _ = writeln!(
             text,
-            "delay  {}{within}: {} of links ({} passes), {} to transmit, {} of execution; waiting is not in it",
+            "delay  {}{within}: {} of links ({} passes), {} to transmit, {} of execution",
             quantity(delay.total(), "s"),
             quantity(delay.propagation, "s"),
             delay.passes,
             quantity(delay.transmission, "s"),
             quantity(delay.execution, "s"),
+        );
+        let waiting = Waiting::of(self.problem, chain, placed);
+        let queues = match waiting.queues.is_finite() {
+            true => format!("about {} in queues of cores", quantity(waiting.queues, "s")),
+            false => "without bound, as cores have no time left: `--headroom` leaves some".into(),
+        };
+        let _ = writeln!(
+            text,
+            "waiting, beside that, at this rate: {queues}; up to {} for the others of a batch of {BATCH}",
+            quantity(waiting.batch, "s")
         );
         let shares = chain.shares();
         let mut table = Table::new(["function", "packets", "cycles", "where"]);

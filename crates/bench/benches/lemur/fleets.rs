@@ -18,6 +18,8 @@ fn chain(number: usize) -> Chain {
         core_cycles: 1_000.0,
         card_cycles: 0.0,
         replicates: true,
+        entries: 0,
+        flows: 0,
     };
     Chain {
         name: format!("c{number}"),

@@ -6,10 +6,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 extern crate catena_bench as bench;
+extern crate codegen as catena_codegen;
 
 mod fleets;
 #[path = "../paper/mod.rs"]
 mod paper;
+mod stages;
+#[path = "../../../codegen/tests/stages/lemur.rs"]
+mod tables;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -80,6 +84,8 @@ fn main() {
     components(&mut page);
     errors(&mut page);
     devices(&mut page);
+    stages::limit(&mut page);
+    stages::program(&mut page);
     delays(&mut page);
     additions(&mut page);
     page.finish("lemur.md", folder.clone());
@@ -108,7 +114,7 @@ without numbers; what its text states stands beside each table.
 - `exact`, `improved` and `lemur` are policies of [`catena place`](howto-place.md), as are the others. Lemur's rules hold: neither NAT nor Limiter
   is replicated, nor what branches or merges.
 - Every plan passed the checker, which computes all constraints anew.
-- The switch holds all that can run on it, as in Lemur's experiments but one: the stage limit is not repeated here.
+- The switch holds all that can run on it, as in Lemur's experiments but one, the stage limit.
 ";
 
 fn comparison(page: &mut Page) {

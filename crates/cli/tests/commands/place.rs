@@ -366,6 +366,15 @@ chains:
     }
     let checked = folder.run(PLACE.into_iter().chain(["--check", "plan.json"]));
     assert!(checked.refused().contains("no stage left: "), "{}", checked.refused());
+    // No core is as fast, so the switch would have to hold more.
+    let chains = folder.read("chains.yaml");
+    folder.file("chains.yaml", chains.replace("min: 1 Gbps", "min: 90 Gbps"));
+    let refused = folder.run(PLACE);
+    for expected in
+        ["chain c: min 90.000 Gb/s", "each of these suffices:", "the switch: ", " more stage"]
+    {
+        assert!(refused.refused().contains(expected), "{expected}\n{}", refused.err);
+    }
 }
 
 #[test]
@@ -438,6 +447,66 @@ fn chains_get_as_much_as_each_other_if_that_is_asked_for() {
     for expected in ["b       2.63   0.00   3.00", "whether another gains more is not known"] {
         assert!(fair.well().contains(expected), "{expected}\n{}", fair.out);
     }
+    // The manifest may ask for it, and the command line goes before it.
+    folder.file("chains.yaml", format!("objective: fair\n{CHAINS}"));
+    assert_eq!(folder.run(PLACE).well(), fair.out);
+    let gain = folder.run(PLACE.into_iter().chain(["--objective", "gain"]));
+    assert!(gain.well().contains("no plan gains more"), "{}", gain.out);
     let exact = folder.run(PLACE.into_iter().chain(["--objective", "fair", "--policy", "exact"]));
     assert!(exact.refused().contains("`improved` is the only policy for it"), "{}", exact.err);
+}
+
+/// Each server's failure has a plan ahead, which is checked with the plan.
+#[test]
+fn plans_have_backups_for_the_failure_of_each_server() {
+    let folder = folder();
+    let second = "  s2: { cores: 4, keep: 1, clock: 2 GHz, ports: { eth0: { rate: 40 Gbps, delay: 1 us } } }\n";
+    let rack = RACK
+        .replace("down: { number: 1 }", "down: { number: 1 }, more: { number: 2 }")
+        .replace("links: [", &format!("{second}links: [[tor.more, s2.eth0], "));
+    folder.file("rack.yaml", rack);
+    folder.run(PLACE.into_iter().chain(["-o", "plan.json"])).well();
+    let plan = folder.read("plan.json");
+    let mut document: Value = serde_json::from_str(&plan).unwrap();
+    let backups = document["backups"].as_object().expect("backups");
+    assert_eq!(backups.keys().collect::<Vec<_>>(), ["s1", "s2"]);
+    let check = || folder.run(PLACE.into_iter().chain(["--check", "plan.json"]));
+    let checked = check();
+    for expected in ["if s1 fails: ", "if s2 fails: ", " Gb/s in all remain of ", " for about "] {
+        assert!(checked.well().contains(expected), "{expected}\n{}", checked.out);
+    }
+    let next = folder.run(PLACE.into_iter().chain(["--from", "plan.json", "--down", "s1"]));
+    assert!(next.well().contains(", in about 0."), "{}", next.out);
+    assert!(
+        next.out.contains(": until then it gets ") || next.out.contains(": it keeps"),
+        "{}",
+        next.out
+    );
+    // A backup that promises more than there is.
+    for backup in document["backups"].as_object_mut().unwrap().values_mut() {
+        for chain in backup["chains"].as_array_mut().unwrap() {
+            chain["rate"] = 9e10.into();
+        }
+    }
+    folder.file("plan.json", document.to_string());
+    assert!(check().refused().contains("does not hold"), "{}", check().err);
+}
+
+#[test]
+fn shares_of_branches_come_from_the_counters_of_a_run() {
+    let folder = folder();
+    let functions = [("acl", 1000), ("Encrypt", 100), ("f", 400)];
+    let functions: Vec<Value> = functions
+        .iter()
+        .map(|(name, packets)| serde_json::json!({"name": name, "packets": packets}))
+        .collect();
+    let counters = serde_json::json!({"workers": [], "all": {"functions": functions}});
+    folder.file("counters.json", counters.to_string());
+    folder.file("chains.yaml", CHAINS.replace("acl: [0.25, 0.75]", "measured: counters.json"));
+    let explained = folder.run(PLACE.into_iter().chain(["--explain", "a"]));
+    assert!(explained.well().contains("Encrypt      10 %"), "{}", explained.out);
+    folder.file("counters.json", "{}");
+    let refused = folder.run(PLACE);
+    let expected = "counters.json: it is not what `catena ctl counters --json` prints";
+    assert!(refused.refused().contains(expected), "{}", refused.err);
 }

@@ -33,7 +33,9 @@ impl Bits {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let ones = |(at, &word): (usize, &u64)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at + bit)
+            std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)))
+                .take_while(|left| *left != 0)
+                .map(move |left| 64 * at + left.trailing_zeros() as usize)
         };
         self.0.iter().enumerate().flat_map(ones)
     }

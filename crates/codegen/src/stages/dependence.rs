@@ -110,6 +110,9 @@ pub fn dependences(pipeline: &Pipeline, allocation: &Allocation) -> Vec<Vec<Depe
         let to_id = TableId(to as u32);
         for (from, earlier) in uses[..to].iter().enumerate() {
             let from_id = TableId(from as u32);
+            if pipeline.exclusive(from_id, to_id) {
+                continue;
+            }
             // Decided by fields that the earlier table writes before they are read.
             let mut decided = Bits::default();
             let mut controlled = table.after.contains(&from_id);
@@ -155,9 +158,7 @@ pub fn dependences(pipeline: &Pipeline, allocation: &Allocation) -> Vec<Vec<Depe
                 let fields = both(&read, &later.written);
                 (!fields.is_empty()).then_some((DependenceKind::Reverse, fields))
             };
-            if let Some((kind, fields)) = found
-                && !pipeline.exclusive(from_id, to_id)
-            {
+            if let Some((kind, fields)) = found {
                 here.push(Dependence { from: from_id, to: to_id, kind, fields });
             }
         }

@@ -3,7 +3,7 @@
 use super::fixed::{Assignment, Refused, Unassigned, assign};
 use super::hardware::{Hardware, Room};
 use super::pipeline::{Pipeline, TableId};
-use super::place::{Placement, Unplaceable, place};
+use super::place::{self, Placement, Unplaceable, place};
 use crate::Lack;
 
 /// Where tables lie.
@@ -35,6 +35,14 @@ pub struct Fit {
     pub at: At,
     /// What does not fit; nothing, if all does.
     pub misfit: Option<Misfit>,
+}
+
+/// Whether a pipeline fits a device, without saying where tables lie and what does not fit.
+pub(super) fn holds(pipeline: &Pipeline, hardware: &Hardware) -> bool {
+    match &hardware.room {
+        Room::Stages(stages) => place::holds(pipeline, stages),
+        Room::Tables(_) | Room::Instructions(_) => fit(pipeline, hardware).misfit.is_none(),
+    }
 }
 
 /// Whether a pipeline fits a device.

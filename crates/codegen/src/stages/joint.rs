@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::fit::{At, fit};
+use super::fit::{At, fit, holds};
 use super::hardware::{Hardware, Room};
 use super::pipeline::{
     Action, Branch, BranchId, Decision, Field, FieldId, Guard, Key, MatchKind, Pipeline, Table,
@@ -170,29 +170,13 @@ impl Joint {
     /// What is missing, in words.
     pub fn fit(&self, placed: &[(usize, usize)]) -> Result<Taken, String> {
         let there: BTreeSet<(usize, usize)> = placed.iter().copied().collect();
-        let mut numbers: usize = there.iter().filter_map(|key| self.numbers.get(key)).sum();
-        for (chain, edges) in self.edges.iter().enumerate() {
-            let is_cut = |edge: &&(usize, usize)| {
-                there.contains(&(chain, edge.0)) != there.contains(&(chain, edge.1))
-            };
-            numbers += edges.iter().filter(is_cut).count();
-        }
+        let numbers = self.numbers(&there);
         if numbers > NUMBERS {
             return Err(format!("no tag left: {numbers} of {NUMBERS}"));
         }
         let mut taken = Taken { numbers: (numbers, NUMBERS), ..Taken::default() };
         let Some(hardware) = &self.hardware else { return Ok(taken) };
-        let known: Vec<&(usize, usize)> =
-            there.iter().filter(|key| self.names.contains_key(key)).collect();
-        let (pipeline, owners) = match known[..] {
-            [] => (Pipeline::default(), Vec::new()),
-            [one] => {
-                let alone = self.alone[one].clone();
-                let owners = vec![vec![*one]; alone.tables.len()];
-                (alone, owners)
-            }
-            _ => self.part(&there),
-        };
+        let (pipeline, owners) = self.pipeline(&there);
         let fit = fit(&pipeline, hardware);
         match (&fit.at, &hardware.room) {
             (At::Stages(placement), Room::Stages(stages)) => {
@@ -231,6 +215,60 @@ impl Joint {
             _ if who.is_empty() => misfit.why,
             _ => format!("no room for {who}: {}", misfit.why),
         })
+    }
+
+    /// Whether there is room for some functions: [`Joint::fit`] in less time, as it does not say why not.
+    pub fn holds(&self, placed: &[(usize, usize)]) -> bool {
+        let there: BTreeSet<(usize, usize)> = placed.iter().copied().collect();
+        let hardware = self.hardware.as_ref();
+        self.numbers(&there) <= NUMBERS
+            && hardware.is_none_or(|hardware| holds(&self.pipeline(&there).0, hardware))
+    }
+
+    /// The same functions on a device with more stages; nothing if it has none.
+    pub fn with_stages(&self, more: u32) -> Option<Self> {
+        let mut joint = self.clone();
+        let Room::Stages(stages) = &mut joint.hardware.as_mut()?.room else { return None };
+        stages.count += more;
+        Some(joint)
+    }
+
+    /// The same functions, of which one has only a share of its entries.
+    pub fn with_entries(&self, function: (usize, usize), share: f64) -> Self {
+        let mut joint = self.clone();
+        let less = |entries: &mut u64| *entries = (*entries as f64 * share).ceil() as u64;
+        let owners = joint.owners.iter_mut().flatten();
+        owners.filter(|(key, _)| *key == function).for_each(|(_, entries)| less(entries));
+        let alone = joint.alone.get_mut(&function).into_iter().flat_map(|of| &mut of.tables);
+        alone.for_each(|table| less(&mut table.entries));
+        joint
+    }
+
+    /// Numbers of tags that some functions take.
+    fn numbers(&self, there: &BTreeSet<(usize, usize)>) -> usize {
+        let mut numbers: usize = there.iter().filter_map(|key| self.numbers.get(key)).sum();
+        for (chain, edges) in self.edges.iter().enumerate() {
+            let is_cut = |edge: &&(usize, usize)| {
+                there.contains(&(chain, edge.0)) != there.contains(&(chain, edge.1))
+            };
+            numbers += edges.iter().filter(is_cut).count();
+        }
+        numbers
+    }
+
+    /// What some functions are together, and whose the tables are.
+    fn pipeline(&self, there: &BTreeSet<(usize, usize)>) -> (Pipeline, Vec<Vec<(usize, usize)>>) {
+        let known: Vec<&(usize, usize)> =
+            there.iter().filter(|key| self.names.contains_key(key)).collect();
+        match known[..] {
+            [] => (Pipeline::default(), Vec::new()),
+            [one] => {
+                let alone = self.alone[one].clone();
+                let owners = vec![vec![*one]; alone.tables.len()];
+                (alone, owners)
+            }
+            _ => self.part(there),
+        }
     }
 
     /// The part of the pipeline that is of some functions, and whose its tables are.

@@ -147,14 +147,8 @@ pub fn place(pipeline: &Pipeline, stages: &Stages) -> Result<Placement, Unplacea
     let bound = problem.bound();
     let mut best: Option<Vec<Part>> = None;
     let end = |parts: &[Part]| parts.iter().map(|part| part.stage + 1).max().unwrap_or(0);
-    let plans = [
-        (Order::Height, Division::Needed),
-        (Order::Height, Division::Eager),
-        (Order::Size, Division::Needed),
-        (Order::Size, Division::Eager),
-    ];
-    for (order, division) in plans {
-        let Some(parts) = problem.schedule(order, division) else { continue };
+    for plan in PLANS {
+        let Some(parts) = problem.schedule(plan, MOST_STAGES) else { continue };
         if best.as_ref().is_none_or(|best| end(&parts) < end(best)) {
             best = Some(parts);
         }
@@ -169,6 +163,26 @@ pub fn place(pipeline: &Pipeline, stages: &Stages) -> Result<Placement, Unplacea
     problem.settle(&mut parts);
     Ok(problem.explain(parts, bound, allocation.taken))
 }
+
+/// Whether a pipeline can be placed in the stages that there are: what [`place`] finds, without saying where and why.
+pub(super) fn holds(pipeline: &Pipeline, stages: &Stages) -> bool {
+    if pipeline.tables.len() <= SMALL {
+        return place(pipeline, stages).is_ok_and(|placement| placement.stages <= stages.count);
+    }
+    let Ok(allocation) = Allocation::new(pipeline, stages) else { return false };
+    let dependences = dependences(pipeline, &allocation);
+    let Ok(problem) = Problem::new(pipeline, stages, dependences) else { return false };
+    problem.bound() <= stages.count
+        && PLANS.into_iter().any(|plan| problem.schedule(plan, stages.count).is_some())
+}
+
+/// Orders of precedence that are tried.
+const PLANS: [(Order, Division); 4] = [
+    (Order::Height, Division::Needed),
+    (Order::Height, Division::Eager),
+    (Order::Size, Division::Needed),
+    (Order::Size, Division::Eager),
+];
 
 impl<'a> Problem<'a> {
     fn new(
@@ -271,7 +285,8 @@ impl<'a> Problem<'a> {
         (low > 0).then(|| (low * step).min(left))
     }
 
-    fn schedule(&self, order: Order, division: Division) -> Option<Vec<Part>> {
+    /// Puts tables into at most so many stages.
+    fn schedule(&self, (order, division): (Order, Division), most: u32) -> Option<Vec<Part>> {
         let n = self.demands.len();
         let mut waiting: Vec<usize> = (0..n).collect();
         let key = |&at: &usize| match order {
@@ -282,7 +297,7 @@ impl<'a> Problem<'a> {
         let mut left: Vec<u64> = self.demands.iter().map(|demand| demand.entries).collect();
         let mut last: Vec<Option<u32>> = vec![None; n];
         let mut parts = Vec::new();
-        for stage in 0..MOST_STAGES {
+        for stage in 0..most {
             let mut taken = Taken::default();
             let mut divided = vec![false; n];
             // Once more where tables were put whose stage others may share.

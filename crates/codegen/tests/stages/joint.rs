@@ -142,7 +142,9 @@ fn no_fewer_stages_than_each_function_needs() {
                     deepest = deepest.max(alone.map_or(0, |alone| alone.depth as usize));
                 }
             }
-            match joint.fit(&placed) {
+            let fit = joint.fit(&placed);
+            assert_eq!(joint.holds(&placed), fit.is_ok(), "{round}");
+            match fit {
                 Ok(taken) => assert!(taken.stages.is_some_and(|of| of.0 >= deepest), "{round}"),
                 Err(why) => assert!(why.starts_with("no "), "{round}: {why}"),
             }

@@ -30,6 +30,8 @@ fn wire(name: String) -> Function {
         core_cycles: 0.0,
         card_cycles: 0.0,
         replicates: true,
+        entries: 0,
+        flows: 0,
     }
 }
 
@@ -61,6 +63,10 @@ impl Drawn {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|of| of.name.as_str())
+    }
+
+    pub(super) fn links(&self) -> &[(usize, usize, usize)] {
+        &self.links
     }
 
     pub(super) fn find(&self, name: &str) -> Option<usize> {
@@ -173,7 +179,23 @@ impl Drawn {
             let next = (0..count).find(|at| {
                 !order.contains(at) && before[*at].iter().all(|from| order.contains(from))
             });
-            order.push(next.ok_or("packets would go in a circle")?);
+            order.push(next.ok_or_else(|| {
+                // What is left is in a circle, or behind one: back from any of it, one comes to a circle.
+                let left = |at: &usize| !order.contains(at);
+                let mut path: Vec<usize> = (0..count).find(left).into_iter().collect();
+                while let Some(at) = path.last().copied()
+                    && let Some(from) = before[at].iter().copied().find(left)
+                {
+                    if let Some(first) = path.iter().position(|of| *of == from) {
+                        path.drain(..first);
+                        break;
+                    }
+                    path.push(from);
+                }
+                let names = path.iter().chain(path.first()).rev();
+                let names: Vec<&str> = names.map(|at| self.functions[*at].name.as_str()).collect();
+                format!("packets would go in a circle: {}", names.join(" -> "))
+            })?);
         }
         let mut place = vec![0; count];
         order.iter().enumerate().for_each(|(at, of)| place[*of] = at);

@@ -9,6 +9,7 @@ use serde_saphyr::Spanned;
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     pub(super) packet: Option<Spanned<String>>,
+    pub(super) objective: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) require: Vec<Spanned<String>>,
     #[serde(default)]
@@ -74,12 +75,13 @@ pub(super) struct Traffic {
     pub(super) flows: Option<u64>,
 }
 
-/// Shares of all outputs of a function, or of one.
+/// Shares of all outputs of a function, or of one; or the file of a run's counters that has them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Split {
     One(f64),
     Each(Vec<f64>),
+    Measured(String),
 }
 
 #[derive(Deserialize)]

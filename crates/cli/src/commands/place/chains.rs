@@ -1,6 +1,6 @@
 //! Chains of a manifest that are Click: read, taken apart into functions, and asked what each device would do of these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -194,6 +194,8 @@ impl<'a> Chains<'a> {
             Verdict::of((&device.name, device.kind), (whole, &self.sources), &found)
         };
         let devices: Vec<Verdict> = self.devices.iter().map(&mut verdict).collect();
+        let entries_of = |of: &Member| of.pipeline.tables.iter().map(|table| table.entries).sum();
+        let entries = tables.as_ref().map_or(0, entries_of);
         if let Some(member) = tables {
             self.tables.insert((chain.name.to_string(), function.name.clone()), member);
         }
@@ -226,6 +228,11 @@ impl<'a> Chains<'a> {
         runs_on.sort_unstable();
         runs_on.dedup();
         let replicates = shares.is_none();
+        let keeps_flows = |node: &ir::NodeId| {
+            let state = &models[*node].state;
+            state.iter().any(|of| matches!(of.kind, ir::model::StateKind::Flows { .. }))
+        };
+        let flows = if function.elements.iter().any(keeps_flows) { flows } else { 0 };
         self.known.push(Known {
             chain: chain.name.to_string(),
             function: function.name.clone(),
@@ -242,6 +249,8 @@ impl<'a> Chains<'a> {
             core_cycles: cycles,
             card_cycles: cycles,
             replicates,
+            entries,
+            flows,
         }
     }
 }
@@ -293,6 +302,24 @@ impl Library for Chains<'_> {
         }
         Ok(outline)
     }
+
+    fn counters(&mut self, path: &str) -> Result<BTreeMap<String, u64>, String> {
+        // The manifest's own message names the file.
+        let file = self.files.read(&mut self.sources, self.manifest, path);
+        let file = file.map_err(|why| why.to_string())?;
+        let expected = "it is not what `catena ctl counters --json` prints";
+        counted(self.sources.text(file)).ok_or_else(|| expected.to_string())
+    }
+}
+
+/// Packets of functions in what `catena ctl counters --json` prints.
+fn counted(text: &str) -> Option<BTreeMap<String, u64>> {
+    let answer: serde_json::Value = serde_json::from_str(text).ok()?;
+    let functions = answer.get("all")?.get("functions")?.as_array()?;
+    let one = |of: &serde_json::Value| {
+        Some((of.get("name")?.as_str()?.to_string(), of.get("packets")?.as_u64()?))
+    };
+    functions.iter().map(one).collect()
 }
 
 /// Frames that are tried.

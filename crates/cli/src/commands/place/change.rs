@@ -1,9 +1,13 @@
 //! From one plan to the next, and what the failure of a server would cost.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use placement::{Document, MOVE, Plan, Problem, Switch, WORTH, change, without_hosts};
+use placement::{
+    Backup, Document, MOVE, Plan, Problem, Switch, WORTH, backup, change, check, without_hosts,
+};
 use view::paint::shown;
+use view::placement::rate;
 
 /// Servers that failed, by their names.
 pub(super) fn down(problem: &Problem, names: &[String]) -> Result<Vec<usize>, String> {
@@ -35,8 +39,7 @@ pub(super) fn next(
     let changed =
         change(problem, switch, &before, down, go_on).map_err(|why| why.words(problem))?;
     let mut text = String::new();
-    let chains: std::collections::BTreeSet<usize> =
-        changed.moved.iter().map(|(chain, _)| *chain).collect();
+    let chains: BTreeSet<usize> = changed.moved.iter().map(|(chain, _)| *chain).collect();
     let _ = writeln!(
         text,
         "{}, of {} {}; more would only for {:.0} % more, and {:.0} Mb/s for each function",
@@ -48,15 +51,21 @@ pub(super) fn next(
     );
     for (number, step) in changed.steps.iter().enumerate() {
         let chain = &problem.chains[step.chain];
-        let keeps = match step.keeps_its_least {
-            true => "it keeps its least rate",
-            false => "it falls short of its least rate until then",
+        let meanwhile = match (step.keeps_its_least, before[step.chain].is_some()) {
+            (true, true) => "it keeps its least rate".to_string(),
+            (true, false) => "it was nowhere".into(),
+            (false, _) => format!(
+                "until then it gets {} of at least {}",
+                rate(step.meanwhile),
+                rate(chain.slo.min)
+            ),
         };
         let name = shown(&chain.name);
         let _ = writeln!(
             text,
-            "{}. put {name} on its new places, then send packets there: {keeps}",
-            number + 1
+            "{}. put {name} on its new places, then send packets there, in about {:.2} s: {meanwhile}",
+            number + 1,
+            step.takes
         );
     }
     Ok((changed.plan, text))
@@ -65,34 +74,81 @@ pub(super) fn next(
 /// More servers than this are not taken down one by one.
 const MANY: usize = 32;
 
-/// What each single failure of a server would cost, by the plan that would follow.
-pub(super) fn failures(
+/// What follows a plan if a server fails, by its name.
+pub(super) type Backups = BTreeMap<String, Option<Backup>>;
+
+/// What follows the failure of each server; as many as there is time for.
+pub(super) fn backups(
     (problem, switch): (&Problem, &dyn Switch),
     plan: &Plan,
+    document: &Document,
     go_on: &mut dyn FnMut() -> bool,
-) -> String {
-    let mut text = String::new();
-    if !(2..=MANY).contains(&problem.hosts.len()) {
-        return text;
-    }
-    let last: Vec<_> = plan.chains.iter().cloned().map(Some).collect();
-    for (at, host) in problem.hosts.iter().enumerate() {
-        if !go_on() {
-            let _ = writeln!(text, "the time was over before all failures were looked at");
-            break;
+) -> Backups {
+    let mut all = Backups::new();
+    if (2..=MANY).contains(&problem.hosts.len()) {
+        for (at, host) in problem.hosts.iter().enumerate() {
+            if host.cores == 0 && host.card.is_none() {
+                continue;
+            }
+            if !all.is_empty() && !go_on() {
+                break;
+            }
+            let next = backup(problem, switch, plan, at, go_on);
+            let next = next.ok().map(|changed| document.backup(problem, &changed));
+            all.insert(host.name.clone(), next);
         }
-        let less = without_hosts(problem, &[at]);
-        let name = shown(&host.name);
-        let _ = match change(&less, switch, &last, &[at], go_on) {
-            Ok(next) => writeln!(
-                text,
-                "if {name} fails: {}, {:.2} Gb/s in all remain of {:.2}",
-                moves(next.moved.len()),
-                next.plan.rate() / 1e9,
-                plan.rate() / 1e9
-            ),
-            Err(why) => writeln!(text, "if {name} fails: {}", why.words(problem)),
-        };
     }
-    text
+    all
 }
+
+/// What the failure of each server costs by the backups of a plan, each of which is checked.
+///
+/// # Errors
+/// Which backup does not hold, in words.
+pub(super) fn failures(
+    (problem, switch): (&Problem, &dyn Switch),
+    document: &Document,
+) -> Result<String, String> {
+    let mut text = String::new();
+    let before: f64 = document.chains.iter().map(|chain| chain.rate).sum();
+    for (at, host) in problem.hosts.iter().enumerate() {
+        let name = shown(&host.name);
+        let Some(backup) = document.backups.get(&host.name) else { continue };
+        let (Some(backup), Some(next)) = (backup, document.after(problem, &host.name)) else {
+            let _ = writeln!(text, "if {name} fails: the others do not hold all chains");
+            continue;
+        };
+        let less = without_hosts(problem, &[at]);
+        let wrong = |why: String| format!("the backup for {} does not hold:\n  {why}", host.name);
+        let next = next.map_err(wrong)?;
+        check(&less, switch, &next).map_err(|why| wrong(why.join("\n  ")))?;
+        let short = match &backup.short[..] {
+            [] => "all keep their least rates".to_string(),
+            short => {
+                let some = short.iter().take(SHOWN).map(|of| shown(of).to_string());
+                let more = match short.len().saturating_sub(SHOWN) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!(
+                    "{}{more} {} short of {} for about {:.2} s",
+                    some.collect::<Vec<_>>().join(", "),
+                    if short.len() == 1 { "falls" } else { "fall" },
+                    if short.len() == 1 { "the least rate" } else { "their least rates" },
+                    backup.takes
+                )
+            }
+        };
+        let _ = writeln!(
+            text,
+            "if {name} fails: {}, {:.2} Gb/s in all remain of {:.2}; {short}",
+            moves(backup.moves),
+            next.rate() / 1e9,
+            before / 1e9
+        );
+    }
+    Ok(text)
+}
+
+/// Chains that are named.
+const SHOWN: usize = 4;

@@ -61,9 +61,10 @@ pub(crate) struct Place {
     /// How the plan is found
     #[arg(long, value_name = "POLICY", default_value = "improved", value_parser = policies())]
     policy: String,
-    /// What is sought: that most is gained beyond the least rates, or that no chain gets more as long as one with less could have it
-    #[arg(long, value_name = "OBJECTIVE", default_value = "gain", value_parser = ["gain", "fair"])]
-    objective: String,
+    /// What is sought: that most is gained beyond the least rates (`gain`, the default), or that no chain gets more as long as one with
+    /// less could have it; goes before what the manifest says
+    #[arg(long, value_name = "OBJECTIVE", value_parser = ["gain", "fair"])]
+    objective: Option<String>,
     /// How long a plan is looked for; the best until then is the answer
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = time)]
     time: Duration,
@@ -127,6 +128,8 @@ const EXPLAINING: Duration = Duration::from_secs(10);
 /// What is to be placed, and where.
 pub(crate) struct Task {
     pub(crate) problem: Problem,
+    /// Whether the manifest asks for max-min fairness.
+    is_fair: bool,
     /// What is known of functions that are Click.
     known: Vec<Known>,
     /// The name of the switch.
@@ -147,7 +150,7 @@ impl Place {
         Self {
             manifest: made_of.manifest.clone(),
             topology: made_of.topology.clone(),
-            objective: "gain".into(),
+            objective: None,
             policy: String::new(),
             time: Duration::ZERO,
             headroom: made_of.headroom,
@@ -216,6 +219,7 @@ pub(crate) fn task(args: &Place, are_wanted: bool) -> Result<Task, Failure> {
         Ok(manifest) => manifest,
         Err(found) => return Err(Failure::of(found, chains.sources)),
     };
+    let is_fair = manifest.fair;
     let problem = manifest.on(&rack).map_err(|why| format!("{}: {why}", args.topology))?;
     let replication = if args.rules == "lemur" { Replication::Lemur } else { Replication::Model };
     let problem = Problem { headroom: args.headroom, replication, ..problem };
@@ -238,7 +242,7 @@ pub(crate) fn task(args: &Place, are_wanted: bool) -> Result<Task, Failure> {
         }
     }
     let name = rack.switches.keys().next().cloned().unwrap_or_default();
-    Ok(Task { problem, known, name, switch, rack, made_of, read })
+    Ok(Task { problem, is_fair, known, name, switch, rack, made_of, read })
 }
 
 /// Warns of guesses that SLOs rest on.
@@ -269,14 +273,21 @@ type Found = (Plan, String, String);
 fn plan(
     args: &Place,
     (problem, switch): (&Problem, &Asked),
-    down: &[usize],
+    (down, fair_by_manifest): (&[usize], bool),
 ) -> Result<Found, Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
     let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
     if let Some(path) = &args.check {
         let document = document(args, path)?;
         let plan = document.plan(problem).map_err(|why| format!("{path}: {why}"))?;
-        let failures = change::failures((problem, switch), &plan, &mut go_on);
+        // What was written without backups, or by hand, gets them now.
+        let mut with = Document::of(problem, &plan, &document.policy);
+        with.backups = match document.backups.is_empty() {
+            true => change::backups((problem, switch), &plan, &with, &mut go_on),
+            false => document.backups,
+        };
+        let failures =
+            change::failures((problem, switch), &with).map_err(|why| format!("{path}: {why}"))?;
         return Ok((plan, document.policy, failures));
     }
     if let Some(path) = &args.from {
@@ -285,7 +296,7 @@ fn plan(
         return Ok((plan, args.policy.clone(), steps));
     }
     let policy = Policy::named(&args.policy).unwrap_or(Policy::Improved);
-    let is_fair = args.objective == "fair";
+    let is_fair = args.objective.as_ref().map_or(fair_by_manifest, |of| of == "fair");
     if is_fair && policy != Policy::Improved {
         return Err("--objective fair: `improved` is the only policy for it".to_string().into());
     }
@@ -294,7 +305,8 @@ fn plan(
         false => place(problem, switch, policy, &mut go_on),
     };
     let plan = found.map_err(|why| {
-        let conflicts = matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_));
+        let conflicts =
+            matches!(why, NotPlaced::Infeasible | NotPlaced::Alone(_) | NotPlaced::Switch(_));
         let end = Instant::now() + args.time.max(EXPLAINING);
         let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
         let explained = conflicts.then(|| explain(problem, switch, &mut go_on)).flatten();
@@ -309,7 +321,7 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.svg {
         outputs::check(path).map_err(|why| format!("--svg: {why}"))?;
     }
-    let Task { problem, known, name, switch, made_of, .. } = task(args, false)?;
+    let Task { problem, is_fair, known, name, switch, made_of, .. } = task(args, false)?;
     if args.matrix {
         let matrix = Matrix { known: &known };
         match args.json {
@@ -321,11 +333,16 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
     warn(&known);
     let down = change::down(&problem, &args.down)?;
     let problem = without_hosts(&problem, &down);
-    let (plan, policy, more) = plan(args, (&problem, &switch), &down)?;
+    let (plan, policy, more) = plan(args, (&problem, &switch), (&down, is_fair))?;
     let slacks = check(&problem, &switch, &plan)
         .map_err(|wrong| format!("the plan does not hold:\n  {}", wrong.join("\n  ")))?;
     let mut document = Document::of(&problem, &plan, &policy);
     document.made_of = Some(made_of);
+    if args.output.is_some() {
+        let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
+        let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
+        document.backups = change::backups((&problem, &switch), &plan, &document, &mut go_on);
+    }
     let text = format!("{:#}\n", json!(document));
     if let Some(path) = &args.output {
         guarded_path::write(path, text.as_bytes())

@@ -4,20 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use codegen::stages::{Hardware, Joint, Member, Members, Taken};
-use placement::{Problem, Slack, Switch};
+use placement::{Problem, Relief, Slack, Switch};
 
 /// Functions that a switch could have, by chain and name.
 pub(super) type Known = HashMap<(String, String), Member>;
 
 /// Answers by functions.
-type Answers = HashMap<Vec<(usize, usize)>, Result<Taken, String>>;
+type Answers<T> = Mutex<HashMap<Vec<(usize, usize)>, T>>;
 
 /// A switch that was asked what it holds.
 pub(crate) struct Asked {
     name: String,
     joint: Joint,
-    /// Answers so far.
-    answers: Mutex<Answers>,
+    /// Whether it holds them, and what they take: answers so far.
+    held: Answers<bool>,
+    taken: Answers<Result<Taken, String>>,
 }
 
 /// Answers that are kept.
@@ -40,29 +41,53 @@ impl Asked {
         };
         let chains: Vec<Members> = problem.chains.iter().map(members).collect();
         let joint = Joint::new(&chains, hardware);
-        Self { name: name.into(), joint, answers: Mutex::default() }
+        Self { name: name.into(), joint, held: Mutex::default(), taken: Mutex::default() }
     }
 
     fn ask(&self, placed: &[(usize, usize)]) -> Result<Taken, String> {
-        let mut key = placed.to_vec();
-        key.sort_unstable();
-        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = answers().get(&key) {
-            return known.clone();
-        }
-        let answer = self.joint.fit(&key);
-        let mut answers = answers();
-        if answers.len() >= KEPT {
-            answers.clear();
-        }
-        answers.insert(key, answer.clone());
-        answer
+        once(&self.taken, placed, |key| self.joint.fit(key))
     }
+}
+
+/// The answer to a question, which is asked once as long as answers are kept.
+fn once<T: Clone>(
+    answers: &Answers<T>,
+    placed: &[(usize, usize)],
+    ask: impl Fn(&[(usize, usize)]) -> T,
+) -> T {
+    let mut key = placed.to_vec();
+    key.sort_unstable();
+    let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = lock().get(&key) {
+        return known.clone();
+    }
+    let answer = ask(&key);
+    let mut answers = lock();
+    if answers.len() >= KEPT {
+        answers.clear();
+    }
+    answers.insert(key, answer.clone());
+    answer
 }
 
 impl Switch for Asked {
     fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String> {
         self.ask(placed).map(drop)
+    }
+
+    fn holds(&self, placed: &[(usize, usize)]) -> bool {
+        once(&self.held, placed, |key| self.joint.holds(key))
+    }
+
+    fn relieved(&self, by: Relief) -> Option<Box<dyn Switch>> {
+        let joint = match by {
+            Relief::Stages(more) => self.joint.with_stages(u32::try_from(more).ok()?)?,
+            Relief::Entries(chain, function, share) => {
+                self.joint.with_entries((chain, function), share)
+            }
+        };
+        let name = self.name.clone();
+        Some(Box::new(Self { name, joint, held: Mutex::default(), taken: Mutex::default() }))
     }
 
     fn used(&self, placed: &[(usize, usize)]) -> Vec<Slack> {
