@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A process by which packets arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,15 +24,17 @@ pub enum Arrivals {
         /// The mean of the times without.
         off: f64,
     },
+    /// At the distances that a capture recorded, scaled to the mean rate.
+    Recorded,
 }
 
 impl Arrivals {
     /// What can be asked for, for help texts.
     pub const NAMES: &'static str =
-        "constant, poisson or bursts=ON:OFF with mean durations such as 200us:1ms";
+        "constant, poisson, bursts=ON:OFF with mean durations such as 200us:1ms, or recorded";
 
     /// The times at which packets are due, in nanoseconds from the start of the load, at a mean rate in packets per
-    /// second.
+    /// second. Those of a capture come by [`DueTimes::recorded`]; here they are at equal distances.
     pub fn times(self, rate: f64, seed: u64) -> DueTimes {
         let gap = 1e9 / rate;
         let mut times = DueTimes {
@@ -42,6 +45,7 @@ impl Arrivals {
             time: 0.0,
             silence: 0.0,
             on_until: 0.0,
+            distances: Arc::default(),
         };
         if let Self::Bursts { on, off } = self {
             times.gap = gap * on / (on + off);
@@ -56,6 +60,7 @@ impl fmt::Display for Arrivals {
         match self {
             Self::Constant => f.write_str("constant"),
             Self::Poisson => f.write_str("poisson"),
+            Self::Recorded => f.write_str("recorded"),
             Self::Bursts { on, off } => write!(f, "bursts={}us:{}us", on / 1e3, off / 1e3),
         }
     }
@@ -83,6 +88,7 @@ impl FromStr for Arrivals {
         match text.split_once('=') {
             None if text == "constant" => Ok(Self::Constant),
             None if text == "poisson" => Ok(Self::Poisson),
+            None if text == "recorded" => Ok(Self::Recorded),
             Some(("bursts", means)) => {
                 let means = means.split_once(':');
                 let means = means.and_then(|(on, off)| Some((duration(on)?, duration(off)?)));
@@ -110,9 +116,17 @@ pub struct DueTimes {
     silence: f64,
     /// When the burst ends, as `time` goes.
     on_until: f64,
+    /// The distances of a capture's packets to the next one, over and over.
+    distances: Arc<[f64]>,
 }
 
 impl DueTimes {
+    /// At distances whose mean is 1, from each packet to the next, over and over; they are scaled to a mean rate in packets
+    /// per second.
+    pub fn recorded(distances: Arc<[f64]>, rate: f64) -> Self {
+        Self { distances, ..Arrivals::Recorded.times(rate, 0) }
+    }
+
     fn exponential(&mut self, mean: f64) -> f64 {
         -(1.0 - self.random.f64()).ln() * mean
     }
@@ -120,7 +134,14 @@ impl DueTimes {
     /// When the next packet is due: not before the one before it.
     pub fn next_due(&mut self) -> u64 {
         match self.arrivals {
-            Arrivals::Constant => self.time = self.number as f64 * self.gap,
+            Arrivals::Recorded if !self.distances.is_empty() => {
+                let due = self.time;
+                let at = (self.number % self.distances.len() as u64) as usize;
+                self.time += self.distances[at] * self.gap;
+                self.number += 1;
+                return due as u64;
+            }
+            Arrivals::Constant | Arrivals::Recorded => self.time = self.number as f64 * self.gap,
             Arrivals::Poisson => self.time += self.exponential(self.gap),
             Arrivals::Bursts { on, off } => {
                 while self.time >= self.on_until {
@@ -170,6 +191,13 @@ mod tests {
     fn constant_distances_do_not_drift() {
         let times = draw("constant", 3e6, 1, 3_000_001);
         assert_eq!((times[0], times[3], times[3_000_000]), (0, 1000, 1_000_000_000));
+    }
+
+    #[test]
+    fn recorded_distances_are_scaled_and_come_again() {
+        let mut times = DueTimes::recorded(Arc::from([0.5, 2.0, 0.5]), 1e6);
+        let times: Vec<u64> = (0..7).map(|_| times.next_due()).collect();
+        assert_eq!(times, [0, 500, 2500, 3000, 3500, 5500, 6000]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
@@ -11,7 +12,7 @@ use elements::configure::Part;
 use engine::session::Path as Execution;
 
 use crate::arrivals::Arrivals;
-use crate::machine::{Environment, Machine, Meter};
+use crate::machine::{Environment, Machine, Meter, bind_thread};
 use crate::measure::{
     Failed, HEADROOM, Lab, ROUNDS, Request, Size, Subject, Traffics, WARM, mean_size, remark,
 };
@@ -105,7 +106,7 @@ pub fn measure_on_cores(
     let mut library = Traffics::new(request, &keep);
     let subject = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     library.check(&subject)?;
-    let sources = subject.bed.sources();
+    let (sources, length) = (subject.bed.sources(), subject.length());
     drop(subject);
     if !request.sizes.is_empty() {
         library.check_sizes()?;
@@ -153,6 +154,7 @@ pub fn measure_on_cores(
         Ok(Report {
             bench: VERSION,
             chain: request.chain.to_string(),
+            length,
             place: format!("in memory, {} cores, no network card", cores.len()),
             cores: cores.len(),
             environment,
@@ -290,6 +292,48 @@ impl<'t> Team<'t> {
             Ok(self.offer((load, seconds), (Arrivals::Constant, 0), false)?.trial)
         })
     }
+}
+
+/// Does something while workers on other cores take packets of the traffic as given through the chain, as fast as they can.
+///
+/// # Errors
+/// What the work fails with, or a worker.
+pub(crate) fn beside_workers<T>(
+    request: &Request<'_>,
+    cores: &[usize],
+    time: &Arc<dyn Time>,
+    work: impl FnOnce() -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let is_done = AtomicBool::new(false);
+    let worker = |index: usize, ready: Sender<()>| -> Result<(), Failed> {
+        let refused = |why| Failed::Message(format!("CPU {}: {why}", cores[index]));
+        bind_thread(cores[index]).map_err(refused)?;
+        let mut library = Traffics::new(request, &|_| ());
+        library.part = Part { index, count: cores.len(), groups: 0 };
+        let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+        let mut ready = Some(ready);
+        while !is_done.load(Ordering::Relaxed) {
+            chain.saturate(WARM / 4, &|| false)?;
+            ready.take().into_iter().for_each(|ready| _ = ready.send(()));
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let start = |index| {
+            let (worker, (ready, is_ready)) = (&worker, channel());
+            (scope.spawn(move || worker(index, ready)), is_ready)
+        };
+        let workers: Vec<_> = (0..cores.len()).map(start).collect();
+        // One that fails is never ready.
+        let all_work = workers.iter().all(|(_, is_ready)| is_ready.recv().is_ok());
+        let done = all_work.then(work);
+        is_done.store(true, Ordering::Relaxed);
+        let gone = || Failed::Message("a worker ended".into());
+        for (worker, _) in workers {
+            worker.join().unwrap_or_else(|_| Err(gone()))?;
+        }
+        done.unwrap_or_else(|| Err(gone()))
+    })
 }
 
 /// A worker.

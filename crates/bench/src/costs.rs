@@ -14,6 +14,7 @@ use ir::costs::{
 };
 use ir::program::Step;
 
+use crate::cores::beside_workers;
 use crate::hand_off::measure_hand_off;
 use crate::live::{self, Live};
 use crate::machine::{Environment, Meter};
@@ -87,14 +88,15 @@ const OVER_INTERFACES: &str = " Input and output over interfaces: time of the ro
     waiting is left out. Receiving is a chain that discards; sending is what one takes more that sends.";
 
 /// Measures what the parts of a chain cost. Where its sources are generated, with several kinds of traffic. `cpus` are those
-/// that the process may use. Input and output are also measured over the interfaces of `live`.
+/// that the process may use; on `others`, workers take packets through the chain while functions and programs are measured.
+/// Input and output are also measured over the interfaces of `live`.
 ///
 /// # Errors
 /// As [`measure`](crate::measure()), or that the machine's cycle counter does not run evenly.
 pub fn measure_costs(
     (request, live): (&Request<'_>, Option<&Live>),
     (time, meter): (&Arc<dyn Time>, &dyn Meter),
-    (environment, cpus): (Environment, &[usize]),
+    (environment, cpus, others): (Environment, &[usize], &[usize]),
     progress: &mut dyn FnMut(&str),
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<CostProfile, Failed> {
@@ -104,77 +106,11 @@ pub fn measure_costs(
         )
     })?;
     let lab = Lab::new(request, (&**time, meter), is_stopped);
-    let (mut functions, mut programs) = (Costs::default(), Costs::default());
-    let (mut io, mut traffic, mut made) = (Vec::new(), Vec::new(), Vec::new());
-    for kind in &KINDS {
-        progress(&format!("measuring costs with traffic {}", kind.name));
-        let mut library = Traffics::new(request, &kind.change);
-        let mut sample = |path: Execution, kinds: &[Of]| -> Result<_, Failed> {
-            let mut subject = Subject::load(request, path, time, &mut library)?;
-            subject.router.set_program_use(ProgramUse::Always);
-            let shares = match kind.flows {
-                Flows::New => {
-                    subject.saturate(NEW_WARM, is_stopped)?;
-                    lab.shares_of(&mut subject, kinds, PACKETS - NEW_WARM)?
-                }
-                Flows::Any | Flows::Equal(_) => {
-                    subject.saturate(WARM, is_stopped)?;
-                    lab.shares(&mut subject, kinds)?
-                }
-            };
-            Ok((shares, subject))
-        };
-        let (shares, _) = sample(Execution::Native, &[Of::Function, Of::Element])?;
-        shares.iter().for_each(|share| functions.add(kind, share, frequency));
-        let (shares, mut subject) = sample(Execution::Synthesised, &[Of::Program])?;
-        shares.iter().for_each(|share| programs.add(kind, share, frequency));
-        if traffic.is_empty() {
-            made = programs_of(&mut subject);
-        }
-        let mut bare = Subject::bare(request, time, &library)?;
-        bare.saturate(WARM, is_stopped)?;
-        let nanoseconds = lab.round(&mut bare, WARM)?;
-        let cycles = nanoseconds * frequency / 1e9;
-        io.push(Sample { traffic: kind.name.into(), cycles, packets: WARM });
-        traffic.push(kind.name.to_string());
-        // A capture is what it is.
-        if library.captured().is_some() {
-            break;
-        }
-    }
-    let (mut function_costs, mut program_costs) = (Vec::new(), Vec::new());
-    for (name, mut samples) in functions.0 {
-        progress(&format!("measuring {name} with fewer rules"));
-        let per_flow = per_flow(&samples);
-        let list = over_rules(Part::Function(&name), request, time, (&lab, frequency), is_stopped)?;
-        let (rules, per_rule) = samples_of_list(list, &mut samples);
-        function_costs.extend(Cost::of(samples).map(|cost| FunctionCost {
-            name,
-            cost,
-            per_flow,
-            rules,
-            per_rule,
-        }));
-    }
-    for (entry, mut samples) in programs.0 {
-        let Some(program) = made.iter().find(|program| program.entry == entry) else { continue };
-        progress(&format!("measuring the program at {entry} with fewer rules"));
-        let list =
-            over_rules(Part::Program(program), request, time, (&lab, frequency), is_stopped)?;
-        let (rules, per_rule) = samples_of_list(list, &mut samples);
-        program_costs.extend(Cost::of(samples).map(|cost| ProgramCost {
-            program: program.digest.clone(),
-            entry,
-            cost,
-            rules,
-            per_rule,
-        }));
-    }
-    let mut costs =
-        function_costs.iter().map(|f| &f.cost).chain(program_costs.iter().map(|p| &p.cost));
-    if costs.any(|cost| cost.samples.iter().any(|sample| sample.traffic == EACH_RULE)) {
-        traffic.push(EACH_RULE.into());
-    }
+    let mut parts = || measure_parts(request, time, (&lab, frequency), progress, is_stopped);
+    let Parts { functions, programs, io, mut traffic } = match others {
+        [] => parts()?,
+        _ => beside_workers(request, others, time, parts)?,
+    };
     let mut io: Vec<IoCost> = Cost::of(io)
         .map(|cost| IoCost {
             device: "memory".into(),
@@ -227,12 +163,104 @@ pub fn measure_costs(
         unix_time: environment.unix_time,
         method,
         traffic,
-        functions: function_costs,
-        programs: program_costs,
+        cores: 1 + others.len(),
+        functions,
+        programs,
         io,
         hand_off,
         remarks,
     })
+}
+
+/// What a chain consists of, and what it costs.
+struct Parts {
+    functions: Vec<FunctionCost>,
+    programs: Vec<ProgramCost>,
+    /// Input and output in memory.
+    io: Vec<Sample>,
+    /// The kinds of traffic.
+    traffic: Vec<String>,
+}
+
+/// Measures functions and programs, with each kind of traffic and with fewer rules.
+fn measure_parts(
+    request: &Request<'_>,
+    time: &Arc<dyn Time>,
+    (lab, frequency): (&Lab<'_>, f64),
+    progress: &mut dyn FnMut(&str),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Parts, Failed> {
+    let (mut functions, mut programs) = (Costs::default(), Costs::default());
+    let (mut io, mut traffic, mut made) = (Vec::new(), Vec::new(), Vec::new());
+    for kind in &KINDS {
+        progress(&format!("measuring costs with traffic {}", kind.name));
+        let mut library = Traffics::new(request, &kind.change);
+        let mut sample = |path: Execution, kinds: &[Of]| -> Result<_, Failed> {
+            let mut subject = Subject::load(request, path, time, &mut library)?;
+            subject.router.set_program_use(ProgramUse::Always);
+            let shares = match kind.flows {
+                Flows::New => {
+                    subject.saturate(NEW_WARM, is_stopped)?;
+                    lab.shares_of(&mut subject, kinds, PACKETS - NEW_WARM)?
+                }
+                Flows::Any | Flows::Equal(_) => {
+                    subject.saturate(WARM, is_stopped)?;
+                    lab.shares(&mut subject, kinds)?
+                }
+            };
+            Ok((shares, subject))
+        };
+        let (shares, _) = sample(Execution::Native, &[Of::Function, Of::Element])?;
+        shares.iter().for_each(|share| functions.add(kind, share, frequency));
+        let (shares, mut subject) = sample(Execution::Synthesised, &[Of::Program])?;
+        shares.iter().for_each(|share| programs.add(kind, share, frequency));
+        if traffic.is_empty() {
+            made = programs_of(&mut subject);
+        }
+        let mut bare = Subject::bare(request, time, &library)?;
+        bare.saturate(WARM, is_stopped)?;
+        let nanoseconds = lab.round(&mut bare, WARM)?;
+        let cycles = nanoseconds * frequency / 1e9;
+        io.push(Sample { traffic: kind.name.into(), cycles, packets: WARM });
+        traffic.push(kind.name.to_string());
+        // A capture is what it is.
+        if library.captured().is_some() {
+            break;
+        }
+    }
+    let (mut function_costs, mut program_costs) = (Vec::new(), Vec::new());
+    for (name, mut samples) in functions.0 {
+        progress(&format!("measuring {name} with fewer rules"));
+        let per_flow = per_flow(&samples);
+        let list = over_rules(Part::Function(&name), request, time, (lab, frequency), is_stopped)?;
+        let (rules, per_rule) = samples_of_list(list, &mut samples);
+        function_costs.extend(Cost::of(samples).map(|cost| FunctionCost {
+            name,
+            cost,
+            per_flow,
+            rules,
+            per_rule,
+        }));
+    }
+    for (entry, mut samples) in programs.0 {
+        let Some(program) = made.iter().find(|program| program.entry == entry) else { continue };
+        progress(&format!("measuring the program at {entry} with fewer rules"));
+        let list = over_rules(Part::Program(program), request, time, (lab, frequency), is_stopped)?;
+        let (rules, per_rule) = samples_of_list(list, &mut samples);
+        program_costs.extend(Cost::of(samples).map(|cost| ProgramCost {
+            program: program.digest.clone(),
+            entry,
+            cost,
+            rules,
+            per_rule,
+        }));
+    }
+    let mut costs =
+        function_costs.iter().map(|f| &f.cost).chain(program_costs.iter().map(|p| &p.cost));
+    if costs.any(|cost| cost.samples.iter().any(|sample| sample.traffic == EACH_RULE)) {
+        traffic.push(EACH_RULE.into());
+    }
+    Ok(Parts { functions: function_costs, programs: program_costs, io, traffic })
 }
 
 /// The name of traffic whose packets are drawn for the rules of a function's list.

@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dataplane::io::{Giver, Taker, hand_off};
 use ir::costs::{Cost, HandOffCost, Sample};
 use net::{Batch, Pool};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::machine::Meter;
+use crate::machine::{Meter, bind_thread};
 use crate::measure::Failed;
 use crate::statistics::Samples;
 
@@ -176,9 +175,7 @@ pub(crate) fn measure_hand_off(
         let (gave, took) = std::thread::scope(|scope| {
             let giving = std::thread::Builder::new().spawn_scoped(scope, || {
                 let _ending = Ending(&shared);
-                let mut only = CpuSet::new();
-                only.set(cpus[0]);
-                sched_setaffinity(None, &only)?;
+                bind_thread(cpus[0])?;
                 let counter = quanta::Clock::new();
                 Ok::<_, std::io::Error>(give(giver, burst, &shared, || counter.raw()))
             })?;
@@ -203,6 +200,8 @@ pub(crate) fn measure_hand_off(
 
 #[cfg(test)]
 mod tests {
+    use rustix::thread::CpuSet;
+
     use super::*;
     use crate::machine::Machine;
 

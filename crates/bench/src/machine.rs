@@ -2,10 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use dataplane::clock::{RealClock, Time};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::statistics::Samples;
 
 /// What a measurement needs of a machine besides the time.
 pub trait Meter {
@@ -46,9 +49,7 @@ impl Machine {
             if cpu >= CpuSet::MAX_CPU || !allowed.is_set(cpu) {
                 return Err(format!("this process may not run on CPU {cpu}"));
             }
-            let mut only = CpuSet::new();
-            only.set(cpu);
-            sched_setaffinity(None, &only).map_err(|e| format!("CPU {cpu}: {e}"))?;
+            bind_thread(cpu).map_err(|e| format!("CPU {cpu}: {e}"))?;
         }
         Ok(Self::with(chosen, allowed))
     }
@@ -91,6 +92,8 @@ impl Machine {
             load_average: load.and_then(|l| l.split(' ').next()?.parse().ok()),
             version: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("CATENA_COMMIT").map(Into::into),
+            frequency: self.frequency(),
+            clock: Some(Clock::examine(&RealClock::new())),
             command: Vec::new(),
             debug_build: cfg!(debug_assertions),
             unix_time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
@@ -126,6 +129,106 @@ impl Meter for Machine {
     }
 }
 
+/// Binds this thread to a CPU, also to one that the thread that started it may not use.
+pub(crate) fn bind_thread(cpu: usize) -> std::io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    Ok(sched_setaffinity(None, &only)?)
+}
+
+/// The clock that times are taken by, as it was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// What the kernel takes the time from, where it says so.
+    pub source: Option<String>,
+    /// The least difference of two looks that differ, in nanoseconds: shorter times are not told apart.
+    pub resolution: u64,
+    /// What a look takes, in nanoseconds: the least that any time that is taken is too long.
+    pub overhead: f64,
+    /// By what share it runs faster than the hardware's counter, which nobody sets or slows down.
+    pub drift: f64,
+}
+
+impl Clock {
+    /// Looks, and rounds of them of which the median counts: others may have the CPU meanwhile.
+    const LOOKS: u64 = 1000;
+    const ROUNDS: usize = 21;
+    /// How long it is compared with the hardware's counter, in nanoseconds.
+    const LENGTH: u64 = 20_000_000;
+    /// A drift of more than this share is no synchronising of clocks, which is 0.05 % at the most.
+    const STEADY: f64 = 0.001;
+    /// A look that takes longer, in nanoseconds, is a system call's or a device's.
+    const SLOW: f64 = 1000.0;
+
+    /// Looks at a clock often, and compares the kernel's with the hardware's.
+    pub fn examine(time: &dyn Time) -> Self {
+        let mut resolution = u64::MAX;
+        let mut round = || {
+            let begin = time.now();
+            let mut before = begin;
+            for _ in 0..Self::LOOKS {
+                let now = time.now();
+                if now > before {
+                    resolution = resolution.min(now - before);
+                }
+                before = now;
+            }
+            before.saturating_sub(begin) as f64 / Self::LOOKS as f64
+        };
+        let overhead = Samples::of((0..Self::ROUNDS).map(|_| round()).collect()).median;
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let source = std::fs::read_to_string(source).ok().map(|name| name.trim().to_string());
+        let (begin, raw) = both_clocks();
+        time.wait_until(time.now() + Self::LENGTH);
+        let (end, raw_end) = both_clocks();
+        let drift = (end - begin) as f64 / (raw_end - raw).max(1) as f64 - 1.0;
+        // One that stood still for all looks is coarser than that.
+        Self { source, resolution: resolution.min(Self::LENGTH), overhead, drift }
+    }
+
+    /// What there is to say against it.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let source = self.source.as_deref().unwrap_or("unknown");
+        if self.drift.abs() > Self::STEADY {
+            remarks.push(format!(
+                "the clock is not steady: it runs {:.2} % {} than the hardware's counter, and all times and rates are wrong by it",
+                100.0 * self.drift.abs(),
+                if self.drift > 0.0 { "faster" } else { "slower" }
+            ));
+        }
+        if self.overhead > Self::SLOW {
+            remarks.push(format!(
+                "the clock is slow: a look takes {:.1} µs (source: {source}); times are too long by it",
+                self.overhead / 1e3
+            ));
+        }
+        remarks
+    }
+
+    /// In words.
+    pub(crate) fn describe(&self) -> String {
+        let source = self.source.as_ref().map_or_else(String::new, |source| format!("{source}, "));
+        format!("{source}steps of {} ns, a look takes {:.0} ns", self.resolution, self.overhead)
+    }
+}
+
+/// The kernel's clock and the hardware's at the same time, or nearly: of several looks the closest.
+fn both_clocks() -> (i64, i64) {
+    let look = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    let looks = (0..10).map(|_| {
+        let before = look(ClockId::Monotonic);
+        let raw = look(ClockId::MonotonicRaw);
+        let after = look(ClockId::Monotonic);
+        (after - before, before + (after - before) / 2, raw)
+    });
+    let closest = looks.min_by_key(|(apart, ..)| *apart);
+    closest.map_or((0, 0), |(_, kernel, raw)| (kernel, raw))
+}
+
 impl Environment {
     /// How many CPUs the process could use, in words.
     pub(crate) fn count_of_cpus(&self) -> String {
@@ -157,6 +260,12 @@ pub struct Environment {
     /// The commit that it was built from, perhaps with changes; nothing where it was not built from a repository.
     #[serde(default)]
     pub commit: Option<String>,
+    /// Cycles of the time stamp counter in a second, where it runs evenly.
+    #[serde(default)]
+    pub frequency: Option<f64>,
+    /// The clock that times are taken by.
+    #[serde(default)]
+    pub clock: Option<Clock>,
     /// The command line.
     #[serde(default)]
     pub command: Vec<String>,
@@ -164,4 +273,29 @@ pub struct Environment {
     pub debug_build: bool,
     /// When, in seconds since 1970.
     pub unix_time: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machines_clock_is_fine_and_even() {
+        let clock = Clock::examine(&RealClock::new());
+        // A look takes at least as long as the least difference of two.
+        assert!(clock.overhead > 0.0 && clock.resolution < 1_000_000, "{clock:?}");
+        assert!(clock.drift.abs() < 0.01, "{clock:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_slow_or_uneven_is_remarked() {
+        let good =
+            Clock { source: Some("tsc".into()), resolution: 20, overhead: 21.4, drift: 4e-4 };
+        assert!(good.remarks().is_empty());
+        assert_eq!(good.describe(), "tsc, steps of 20 ns, a look takes 21 ns");
+        let bad = Clock { source: Some("hpet".into()), overhead: 1300.0, drift: -0.02, ..good };
+        let remarks = bad.remarks();
+        assert!(remarks[0].contains("not steady: it runs 2.00 % slower"), "{remarks:?}");
+        assert!(remarks[1].contains("a look takes 1.3 µs (source: hpet)"), "{remarks:?}");
+    }
 }

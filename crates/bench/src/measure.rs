@@ -21,7 +21,7 @@ use ir::{Diagnostic, Sources, has_errors};
 
 use crate::arrivals::Arrivals;
 use crate::live::Peer;
-use crate::machine::{Environment, Meter};
+use crate::machine::{Clock, Environment, Meter};
 use crate::memory::{Bed, BedDevices, Ended, Offered};
 use crate::report::{
     self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
@@ -57,7 +57,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// The same of another chain.
-    fn of_chain<'b>(&self, chain: &'b str) -> Request<'b> {
+    pub(crate) fn of_chain<'b>(&self, chain: &'b str) -> Request<'b> {
         Request {
             chain,
             variables: self.variables.clone(),
@@ -208,7 +208,10 @@ pub fn measure(
     for peer in &request.peers {
         let mut report = PeerReport::new(peer.to_string(), None, "a chain".into());
         match rival(request, peer, time, is_stopped) {
-            Ok(subject) => others.push((peers.len(), subject)),
+            Ok(subject) => {
+                report.length = subject.0.length();
+                others.push((peers.len(), subject));
+            }
             Err(Failed::Interrupted) => return Err(Failed::Interrupted),
             Err(why) => report.failed = Some(why.to_string()),
         }
@@ -264,6 +267,7 @@ pub fn measure(
     let mut report = Report {
         bench: VERSION,
         chain: request.chain.to_string(),
+        length: chain.length(),
         place: report::in_memory(),
         cores: 1,
         environment,
@@ -325,6 +329,7 @@ pub(crate) fn remark(report: &mut Report) {
             "this is a debug build: figures of a release build are several times better".into(),
         );
     }
+    report.remarks.extend(report.environment.clock.iter().flat_map(Clock::remarks));
     let lossy = report.throughput.iter().find(|found| found.lower.is_none());
     if let Some((found, least)) = lossy.and_then(|found| Some((found, found.upper?))) {
         report.remarks.push(format!(
@@ -364,6 +369,8 @@ pub(crate) struct Traffics<'a> {
     unnamed: Vec<String>,
     /// Which worker's flows are read, of how many.
     pub(crate) part: Part,
+    /// How packets are to arrive while latencies are taken.
+    arrivals: Arrivals,
 }
 
 impl<'a> Traffics<'a> {
@@ -378,6 +385,7 @@ impl<'a> Traffics<'a> {
             by_default: BY_DEFAULT,
             unnamed: Vec::new(),
             part: Part::default(),
+            arrivals: request.arrivals,
         }
     }
 
@@ -396,6 +404,9 @@ impl<'a> Traffics<'a> {
                 });
                 if let Binding::Generator(generator) = binding {
                     (self.change)(generator);
+                }
+                if let Binding::Replay(replay) = binding {
+                    replay.timed = true;
                 }
                 let origin = match binding {
                     Binding::Generator(generator) => generator.to_string(),
@@ -444,6 +455,10 @@ impl<'a> Traffics<'a> {
     pub(crate) fn check(&self, chain: &Subject) -> Result<(), Failed> {
         if chain.bed.sources() == 0 {
             let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
+            return Err(Failed::Message(why.into()));
+        }
+        if self.arrivals == Arrivals::Recorded && !chain.bed.has_times() {
+            let why = "--arrivals recorded takes captures with times for all inputs of the chain";
             return Err(Failed::Message(why.into()));
         }
         self.check_names()
@@ -600,6 +615,13 @@ impl Subject {
             Some(router) if !has_errors(&found) => Ok(Self { chain, router, bed }),
             _ => Err(wrong(found, sources)),
         }
+    }
+
+    /// How many network functions the chain consists of: its outermost compounds; nothing if it has none.
+    pub(crate) fn length(&self) -> Option<usize> {
+        let functions = self.chain.graph.nodes.iter().filter_map(|node| node.name.split_once('/'));
+        let names: BTreeSet<&str> = functions.map(|(function, _)| function).collect();
+        (!names.is_empty()).then_some(names.len())
     }
 
     pub(crate) fn saturate(

@@ -46,6 +46,8 @@ enum Arrival {
 /// A source of frames, and the ring before it.
 struct Source {
     frames: Rc<Frames>,
+    /// The distances at which they came, where that is known.
+    distances: Option<Arc<[f64]>>,
     time: Arc<dyn Time>,
     arrival: Arrival,
     /// Packets that came, counted from the start of the load.
@@ -240,6 +242,7 @@ impl Bed {
     /// A device that frames come from.
     pub(crate) fn source(&mut self, frames: Rc<Frames>) -> Box<dyn Device> {
         let source = Source {
+            distances: frames.distances(),
             frames,
             time: Arc::clone(&self.time),
             arrival: Arrival::Never,
@@ -266,12 +269,17 @@ impl Bed {
         Box::new(SinkHandle(Rc::clone(&self.sink)))
     }
 
+    /// Whether it is known of the frames of all sources when they came.
+    pub(crate) fn has_times(&self) -> bool {
+        self.sources.iter().all(|source| source.borrow().distances.is_some())
+    }
+
     /// How many sources the chain has.
     pub(crate) fn sources(&self) -> usize {
         self.sources.len()
     }
 
-    fn begin(&self, arrival: impl Fn(f64) -> Arrival) {
+    fn begin(&self, mut arrival: impl FnMut(f64) -> Arrival) {
         for (source, number) in self.sources.iter().zip(0u32..) {
             source.borrow_mut().begin(arrival(f64::from(number)));
         }
@@ -328,9 +336,16 @@ impl Bed {
         let overflowed = overflows(router);
         let start = self.time.now();
         self.sink.borrow_mut().latencies = with_latencies.then(|| (start, latencies()));
+        let recorded: Vec<_> = self.sources.iter().map(|s| s.borrow().distances.clone()).collect();
+        let mut recorded = recorded.into_iter();
         self.begin(|number| {
             if arrivals != Arrivals::Constant {
-                let mut times = arrivals.times(rate / sources, seed.wrapping_add(number as u64));
+                let rate = rate / sources;
+                let distances = recorded.next().flatten();
+                let mut times = match distances.filter(|_| arrivals == Arrivals::Recorded) {
+                    Some(distances) => DueTimes::recorded(distances, rate),
+                    None => arrivals.times(rate, seed.wrapping_add(number as u64)),
+                };
                 let next = start + times.next_due();
                 return Arrival::Drawn { start, times, next, count };
             }

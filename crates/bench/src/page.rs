@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use view::svg::escape;
 
+use crate::machine::Clock;
 use crate::plot::{Curves, Groups, Look, Ranking, Scale, Shape};
 use crate::report::{Cost, Report, Share, Throughput, bits, mark};
 use crate::statistics::{Spread, mpps};
@@ -39,6 +40,7 @@ impl Report {
         }
         self.figures(&mut page);
         self.beside(&mut page);
+        self.by_length(&mut page);
         self.by_size(&mut page);
         self.latencies(&mut page);
         page.shares("What network functions take", &self.functions, Look::Elements(1));
@@ -65,6 +67,9 @@ impl Report {
             ]);
         }
         page.end();
+        if let Some(each) = self.by_core() {
+            page.put(format_args!("<p>{each}.</p>"));
+        }
         let Some(Cost { time, bare, cycles, .. }) = &self.cost else {
             page.put(format_args!(
                 "<p>For each packet that comes in, {:.2} leave.</p>",
@@ -89,7 +94,9 @@ impl Report {
         for peer in &self.peers {
             let rate = |which: usize| {
                 let found = peer.throughput.get(which);
-                found.map_or("–".into(), |found| mpps(found.throughput))
+                found.map_or("–".into(), |t| {
+                    format!("{}{}", mpps(t.throughput), mark(t.disturbed))
+                })
             };
             let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
             let remarks: Vec<&str> =
@@ -98,12 +105,63 @@ impl Report {
                 format!("{}{version}: {}", peer.name, peer.does),
                 rate(0),
                 rate(1),
-                peer.cost.as_ref().map_or("–".into(), |cost| format!("{:.1}", cost.time.median)),
+                peer.cost.as_ref().map_or("–".into(), |cost| {
+                    format!("{:.1}{}", cost.time.median, mark(cost.disturbed))
+                }),
                 peer.ratio(),
                 remarks.join("; "),
             ]);
         }
         page.end();
+    }
+
+    /// Throughput against the length of chains, where chains of several lengths were measured.
+    fn by_length(&self, page: &mut Page) {
+        let own = (self.length, self.chain.as_str(), &self.throughput);
+        let peers =
+            self.peers.iter().map(|peer| (peer.length, peer.name.as_str(), &peer.throughput));
+        let mut chains: Vec<(usize, &str, &Vec<Throughput>)> = std::iter::once(own)
+            .chain(peers)
+            .filter(|(.., found)| !found.is_empty())
+            .filter_map(|(length, name, found)| Some((length?, name, found)))
+            .collect();
+        chains.sort_by_key(|(length, ..)| *length);
+        if chains.first().map(|(length, ..)| length) == chains.last().map(|(length, ..)| length) {
+            return;
+        }
+        page.heading("Throughput by chain length");
+        page.head(&["network functions", "chain", "NDR, Mpps", "PDR, Mpps"]);
+        let rate =
+            |found: &[Throughput], goal: usize| found.get(goal).map_or(0.0, |t| t.throughput);
+        for (length, name, found) in &chains {
+            let [ndr, pdr] = [0, 1].map(|goal| mpps(rate(found, goal)));
+            page.row(&[length.to_string(), (*name).to_string(), ndr, pdr]);
+        }
+        page.end();
+        let bars = |goal: usize| -> Vec<Spread> {
+            let bar = |(.., found): &(usize, &str, &Vec<Throughput>)| {
+                let median = rate(found, goal) / 1e6;
+                let bounds = found.get(goal).map_or((None, None), |t| (t.lower, t.upper));
+                let or_median = |rate: Option<f64>| rate.map_or(median, |rate| rate / 1e6);
+                Spread { median, least: or_median(bounds.0), greatest: or_median(bounds.1) }
+            };
+            chains.iter().map(bar).collect()
+        };
+        let series = [("NDR", Look::Synthesised(0), bars(0)), ("PDR", Look::Elements(0), bars(1))];
+        let most = series.iter().flat_map(|(.., bars)| bars).map(|bar| bar.greatest);
+        let plot = Groups {
+            title: "Throughput by chain length, with the search's bounds".into(),
+            across: "network functions".into(),
+            groups: chains.iter().map(|(length, ..)| length.to_string()).collect(),
+            up: Scale::linear("Mpps", most),
+            series: series
+                .into_iter()
+                .map(|(name, look, bars)| {
+                    (name.into(), look, bars.into_iter().map(Shape::Bar).collect())
+                })
+                .collect(),
+        };
+        page.0.push_str(&plot.draw());
     }
 
     fn by_size(&self, page: &mut Page) {
@@ -239,6 +297,8 @@ impl Report {
             "frequency governor",
             machine.governor.clone().unwrap_or_else(|| "not to be seen".into()),
         );
+        let clock = machine.clock.as_ref().map_or_else(|| "unknown".into(), Clock::describe);
+        fact("clock", clock);
         let load = machine.load_average.map_or("unknown".into(), |load| format!("{load}"));
         fact("threads that ran in the minute before", load);
         fact("most CPU time that went elsewhere", format!("{:.1} %", 100.0 * self.disturbed()));
@@ -352,6 +412,7 @@ mod tests {
         Report {
             bench: crate::report::VERSION,
             chain: "a <script>.click".into(),
+            length: Some(1),
             place: crate::report::in_memory(),
             cores: 1,
             environment: Environment {
@@ -403,6 +464,38 @@ mod tests {
         }
         // What took a fifth of the time is said where it was.
         assert_eq!(page.matches("*20 %").count(), 1);
+    }
+
+    #[test]
+    fn throughput_is_also_said_by_core() {
+        let on = |cores, cost| {
+            let environment = Environment { frequency: Some(2e9), ..Environment::default() };
+            Report { cores, cost, environment, ..report() }.by_core()
+        };
+        let two = "NDR of each of 2 cores: 4.500 Mpps, 222.2 ns, 444 cycles for a packet";
+        assert_eq!(on(2, report().cost).as_deref(), Some(two));
+        let live = "NDR of a core: 9.000 Mpps, 111.1 ns, 222 cycles for a packet";
+        assert_eq!(on(1, None).as_deref(), Some(live));
+        assert_eq!((on(1, report().cost), on(0, None)), (None, None));
+    }
+
+    #[test]
+    fn throughput_is_drawn_over_the_length_of_chains() {
+        let chain = |name: &str, length| {
+            let mut peer = crate::report::PeerReport::new(name.into(), None, "a chain".into());
+            (peer.length, peer.throughput) = (length, report().throughput);
+            peer
+        };
+        let page = |peers| Report { peers, ..report() }.page("r.json");
+        let title = "Throughput by chain length";
+        let several = page(vec![chain("four.click", Some(4)), chain("two.click", Some(2))]);
+        assert!(several.matches(title).count() >= 2, "{several}");
+        let rows = ["<td>1</td>", "<td>2</td>", "<td>4</td>"].map(|row| several.find(row));
+        assert!(rows[0] < rows[1] && rows[1] < rows[2] && rows[0].is_some(), "{rows:?}");
+        // One length, and what is no chain of functions, is no curve.
+        for peers in [vec![chain("b.click", Some(1))], vec![chain("kernel", None)], Vec::new()] {
+            assert!(!page(peers).contains(title));
+        }
     }
 
     #[test]

@@ -212,6 +212,16 @@ struct Clocks {
 }
 
 impl Clocks {
+    /// The wall clock less the monotonic one: of several looks, the one that took least.
+    fn ahead(&self) -> i64 {
+        let looks = (0..10).map(|_| {
+            let begin = self.monotonic.now();
+            let (wall, end) = (self.realtime.now(), self.monotonic.now());
+            (end - begin, wall.cast_signed().wrapping_sub(begin.cast_signed()))
+        });
+        looks.min().map_or(0, |(_, ahead)| ahead)
+    }
+
     /// The time of a packet that comes now, or came at a time that a capture recorded, by the clock of its stamp.
     fn arrival(&self, clock: StampClock, recorded: Option<u64>) -> Option<u64> {
         match (clock, recorded) {
@@ -229,6 +239,8 @@ pub struct Receiver<D> {
     device: D,
     wake: Option<Wake>,
     clocks: Clocks,
+    /// The wall clock less the monotonic one at first.
+    ahead: i64,
     counting: Counting,
     pool: Pool,
     batch: Batch,
@@ -241,9 +253,9 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
             monotonic: HostClock::new(StampClock::Monotonic),
             realtime: HostClock::new(StampClock::Realtime),
         };
-        let wake = device.wait_on();
+        let (wake, ahead) = (device.wait_on(), clocks.ahead());
         let (pool, batch) = (Pool::new(), Batch::new());
-        Self { device, wake, clocks, counting: Counting::new(), pool, batch }
+        Self { device, wake, clocks, ahead, counting: Counting::new(), pool, batch }
     }
 
     /// Counts what has come: how many packets, and whether there may be more.
@@ -294,8 +306,28 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
     pub fn finish(mut self, expected: &Expected) -> Result<Receipt, String> {
         self.device.flush()?;
         Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
-        Ok(self.counting.report(expected, self.wake.is_none()))
+        let is_of_realtime = self.counting.clocks.contains(&StampClock::Realtime);
+        let set = self.clocks.ahead().saturating_sub(self.ahead);
+        let mut receipt = self.counting.report(expected, self.wake.is_none());
+        if is_of_realtime && self.wake.is_some() {
+            receipt.remarks.extend(was_set(set));
+        }
+        Ok(receipt)
     }
+}
+
+/// Nanoseconds that the wall clock may gain or lose unremarked while it is synchronised.
+const SYNCHRONISED: u64 = 1_000_000;
+
+/// What there is to say of latencies by a wall clock that was set by so many nanoseconds meanwhile.
+fn was_set(by: i64) -> Option<String> {
+    (by.unsigned_abs() > SYNCHRONISED).then(|| {
+        format!(
+            "the clock is not steady: it was set {} by {:.3} ms meanwhile; latencies are wrong by up to that",
+            if by > 0 { "forward" } else { "back" },
+            by.unsigned_abs() as f64 / 1e6
+        )
+    })
 }
 
 /// Counts what arrives at a device until it ends, or as was asked.
@@ -598,6 +630,19 @@ mod tests {
         // A late packet that comes twice is a duplicate the second time.
         assert_eq!(report([0, 2, 1, 1], None), [3, 3, 0, 1, 1]);
         assert_eq!(report([], Some(5)), [5, 0, 5, 0, 0]);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_is_remarked() {
+        assert_eq!((was_set(-1_000_000), was_set(900_000)), (None, None));
+        let said = was_set(-2_500_000).unwrap();
+        assert!(said.contains("not steady: it was set back by 2.500 ms"), "{said}");
+        assert!(was_set(3_000_000_000).unwrap().contains("forward by 3000.000 ms"));
+        let clocks = Clocks {
+            monotonic: HostClock::new(StampClock::Monotonic),
+            realtime: HostClock::new(StampClock::Realtime),
+        };
+        assert!(clocks.ahead() > 0, "1970 was before this machine started");
     }
 
     #[test]

@@ -25,10 +25,13 @@ pub struct Report {
     pub bench: u32,
     /// The chain's file.
     pub chain: String,
+    /// Network functions that the chain consists of, its outermost compounds; nothing if it has none.
+    #[serde(default)]
+    pub length: Option<usize>,
     /// Where it ran: in memory, or over which interfaces.
     #[serde(default = "in_memory")]
     pub place: String,
-    /// CPUs that it ran on.
+    /// CPUs that it ran on; 0 if there was no chain.
     #[serde(default = "one")]
     pub cores: usize,
     /// What it was measured on.
@@ -89,6 +92,9 @@ pub struct PeerReport {
     pub version: Option<String>,
     /// What it does with packets.
     pub does: String,
+    /// Of a chain, as of the report.
+    #[serde(default)]
+    pub length: Option<usize>,
     /// What a packet takes when it gets as many as it takes; in memory only.
     pub cost: Option<Cost>,
     /// The non-drop rate, and the partial drop rate, in the first round.
@@ -116,6 +122,7 @@ impl PeerReport {
             name,
             version,
             does,
+            length: None,
             cost: None,
             throughput: Vec::new(),
             latency: Vec::new(),
@@ -364,6 +371,9 @@ impl Report {
         let (processor, kernel) = (&machine.processor, &machine.kernel);
         let cpus = machine.count_of_cpus();
         let _ = writeln!(out, "machine: {processor}, {cpus}{kind}{cpu}, Linux {kernel}");
+        if let Some(clock) = &machine.clock {
+            let _ = writeln!(out, "clock: {}", clock.describe());
+        }
         for source in &self.traffic {
             let (name, origin) = (&source.name, &source.origin);
             let frames = grouped(source.frames as u64);
@@ -405,10 +415,27 @@ impl Report {
             ]);
         }
         out.push_str(&table.render());
-        if let Some(ndr) = self.throughput.first().filter(|_| self.cores > 1) {
-            let each = mpps(ndr.throughput / self.cores as f64);
-            let _ = writeln!(out, "NDR of each of {} cores: {each} Mpps", self.cores);
+        if let Some(each) = self.by_core() {
+            let _ = writeln!(out, "{each}");
         }
+    }
+
+    /// What the NDR is for a core, where that is not said by the cost.
+    pub(crate) fn by_core(&self) -> Option<String> {
+        let found = self.throughput.first()?.throughput;
+        if found <= 0.0 || self.cores == 0 || (self.cores == 1 && self.cost.is_some()) {
+            return None;
+        }
+        let each = found / self.cores as f64;
+        let cycles = self
+            .environment
+            .frequency
+            .map_or_else(String::new, |frequency| format!(", {:.0} cycles", frequency / each));
+        let of = match self.cores {
+            1 => "a core".to_string(),
+            cores => format!("each of {cores} cores"),
+        };
+        Some(format!("NDR of {of}: {} Mpps, {:.1} ns{cycles} for a packet", mpps(each), 1e9 / each))
     }
 
     fn render_peers(&self, out: &mut String) {
@@ -427,7 +454,8 @@ impl Report {
         let mut table = Table::new(titles);
         for peer in &self.peers {
             let rate = |which: usize| {
-                peer.throughput.get(which).map_or("-".into(), |t| mpps(t.throughput))
+                let found = peer.throughput.get(which);
+                found.map_or("-".into(), |t| format!("{}{}", mpps(t.throughput), mark(t.disturbed)))
             };
             // At half of the throughput.
             let half = peer.latency.iter().find(|load| load.percent == 50);
@@ -438,7 +466,9 @@ impl Report {
                 peer.name.clone(),
                 rate(0),
                 rate(1),
-                peer.cost.as_ref().map_or("-".into(), |cost| format!("{:.1}", cost.time.median)),
+                peer.cost.as_ref().map_or("-".into(), |cost| {
+                    format!("{:.1}{}", cost.time.median, mark(cost.disturbed))
+                }),
                 micros(|p| p.p50),
                 micros(|p| p.p99),
                 peer.ratio(),

@@ -1,6 +1,7 @@
 //! Traffic in memory: frames that a capture or a generator gave once, offered over and over.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use dataplane::io::dispatch_hash;
 use elements::configure::Part;
@@ -17,6 +18,8 @@ pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where each frame ends in `bytes`.
     ends: Vec<usize>,
+    /// When each frame came, as far as its source knows: 0 is unknown.
+    times: Vec<u64>,
     pub(crate) link_type: u32,
     /// Whether the source had more.
     pub(crate) is_cut: bool,
@@ -30,11 +33,11 @@ impl Frames {
     pub(crate) fn of(device: &mut dyn Device) -> Result<Self, String> {
         let (mut batch, mut pool) = (Batch::new(), Pool::new());
         let link_type = device.link_type();
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), link_type, is_cut: false };
+        let mut frames = Self::none(link_type, false);
         loop {
             let received = device.receive(Batch::DEFAULT_BURST, &mut batch, &mut pool)?;
             for packet in batch.drain() {
-                frames.is_cut |= !frames.push(packet.data());
+                frames.is_cut |= !frames.push(packet.data(), packet.timestamp());
                 pool.recycle(packet);
             }
             if received == Received::End || frames.is_cut {
@@ -44,13 +47,18 @@ impl Frames {
         if frames.ends.is_empty() { Err("there are no packets in it".into()) } else { Ok(frames) }
     }
 
-    fn push(&mut self, frame: &[u8]) -> bool {
+    fn none(link_type: u32, is_cut: bool) -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new(), times: Vec::new(), link_type, is_cut }
+    }
+
+    fn push(&mut self, frame: &[u8], time: u64) -> bool {
         let end = self.bytes.len() + frame.len();
         if self.ends.len() == MOST_FRAMES || end > MOST_BYTES {
             return false;
         }
         self.bytes.extend_from_slice(frame);
         self.ends.push(end);
+        self.times.push(time);
         true
     }
 
@@ -62,11 +70,26 @@ impl Frames {
 
     /// Those that dispatch by a hash brings to a worker; nothing if there are none.
     pub(crate) fn of_worker(&self, part: Part) -> Option<Self> {
-        let (link_type, is_cut) = (self.link_type, self.is_cut);
-        let mut own = Self { bytes: Vec::new(), ends: Vec::new(), link_type, is_cut };
-        let is_own = |frame: &&[u8]| dispatch_hash(frame) as usize % part.count == part.index;
-        self.iter().filter(is_own).for_each(|frame| _ = own.push(frame));
+        let mut own = Self::none(self.link_type, self.is_cut);
+        let is_own =
+            |(frame, _): &(&[u8], u64)| dispatch_hash(frame) as usize % part.count == part.index;
+        let all = self.iter().zip(self.times.iter().copied());
+        all.filter(is_own).for_each(|(frame, time)| _ = own.push(frame, time));
         (!own.ends.is_empty()).then_some(own)
+    }
+
+    /// The distances from each frame to the next, with a mean of 1; that of the last is the mean. Nothing if their times are
+    /// not known.
+    pub(crate) fn distances(&self) -> Option<Arc<[f64]>> {
+        let between = |pair: &[u64]| pair[1].saturating_sub(pair[0]) as f64;
+        let mut distances: Vec<f64> = self.times.windows(2).map(between).collect();
+        let mean = distances.iter().sum::<f64>() / distances.len().max(1) as f64;
+        if mean <= 0.0 || self.times[1..].contains(&0) {
+            return None;
+        }
+        distances.iter_mut().for_each(|distance| *distance /= mean);
+        distances.push(1.0);
+        Some(distances.into())
     }
 
     /// The length of the longest, in bytes without the frame check sequence.
@@ -108,6 +131,26 @@ impl Frames {
             let frame = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
             pool.packets(batch, ends.iter().map(frame));
             (next, left) = (0, left - ends.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_of_times_that_are_known() {
+        let distances = |times: &[u64]| {
+            let mut frames = Frames::none(1, false);
+            times.iter().for_each(|time| _ = frames.push(b"frame", *time));
+            frames.distances().map(|distances| distances.to_vec())
+        };
+        // A capture's first packet may be of the time 0, and one may go back a little.
+        assert_eq!(distances(&[0, 10, 40]), Some(vec![0.5, 1.5, 1.0]));
+        assert_eq!(distances(&[10, 20, 15, 25]), Some(vec![1.5, 0.0, 1.5, 1.0]));
+        for unknown in [&[0, 0, 0][..], &[5, 0, 7], &[7], &[7, 7]] {
+            assert_eq!(distances(unknown), None, "{unknown:?}");
         }
     }
 }

@@ -2,7 +2,8 @@
 //! parts of a chain run and on how many cores.
 //!
 //! Cycles are of the time stamp counter, which runs at a constant rate whatever a core's is: divided by
-//! [`Processor::frequency`] they are seconds. Costs are of a packet on one core that has nothing else to do.
+//! [`Processor::frequency`] they are seconds. Costs are of a packet on one core that does nothing else; other cores may have
+//! packets meanwhile ([`CostProfile::cores`]).
 
 use std::fmt::Write as _;
 
@@ -30,6 +31,10 @@ pub struct CostProfile {
     pub method: String,
     /// Traffic that it was measured with, by name.
     pub traffic: Vec<String>,
+    /// Cores that took packets through the chain while functions and programs were measured, with the measured one: they
+    /// share caches and memory.
+    #[serde(default = "one")]
+    pub cores: usize,
     /// Network functions, run element by element; elements, where the chain has no functions.
     pub functions: Vec<FunctionCost>,
     /// The programs that take their place.
@@ -41,6 +46,11 @@ pub struct CostProfile {
     /// What was not measured and why, and what to know about figures.
     #[serde(default)]
     pub remarks: Vec<String>,
+}
+
+/// Of profiles that are older than measuring with several.
+fn one() -> usize {
+    1
 }
 
 /// A processor.

@@ -78,6 +78,8 @@ struct Ends {
     outputs: Vec<(String, String)>,
     ports: Vec<Port>,
     frames: Vec<(String, Rc<Frames>)>,
+    /// Network functions of the chain.
+    length: Option<usize>,
 }
 
 /// Measures a chain over interfaces, or what lies between interfaces if there is no chain.
@@ -104,6 +106,14 @@ pub fn measure_live(
 
     let system = course.chain(&ends);
     let mut peers: Vec<PeerReport> = request.peers.iter().map(PeerReport::of).collect();
+    for (peer, report) in request.peers.iter().zip(&mut peers) {
+        if let Peer::Chain(file) = peer {
+            let request = request.of_chain(file);
+            let mut library = Traffics::new(&request, &keep);
+            let subject = Subject::load(&request, Execution::Native, time, &mut library);
+            report.length = subject.ok().and_then(|subject| subject.length());
+        }
+    }
     let mut tester = course.tester(&ends.frames, &ends)?;
     let (mut chain, mut remarks) = (Found::default(), library.remarks());
     for round in 0..if peers.is_empty() { 1 } else { ROUNDS } {
@@ -140,8 +150,10 @@ pub fn measure_live(
     let mut report = Report {
         bench: VERSION,
         chain: course.name(),
+        length: ends.length,
         place: course.place(&ends),
-        cores: live.cores.len(),
+        // Of what is between, it is not known.
+        cores: if request.chain.is_empty() { 0 } else { live.cores.len() },
         environment,
         seed: request.seed,
         frame_size: mean_size(&traffic),
@@ -467,6 +479,7 @@ impl Ends {
                 outputs: vec![(to.clone(), to.clone())],
                 ports: Vec::new(),
                 frames: vec![(from.clone(), frames)],
+                length: None,
             });
         }
         let subject = Subject::load(request, Execution::Native, time, library)?;
@@ -545,7 +558,7 @@ impl Ends {
                 interface.clone_from(&port.tester);
             }
         }
-        Ok(Self { inputs, outputs, ports, frames })
+        Ok(Self { inputs, outputs, ports, frames, length: subject.length() })
     }
 }
 

@@ -68,8 +68,10 @@ impl Peer {
             Self::Kernel => "routes all packets from the input to the output",
             Self::OpenVswitch => "forwards by one OpenFlow rule, in user space",
             Self::Testpmd => "forwards in io mode, over AF_PACKET",
-            Self::FastClick => "runs the same file",
-            Self::Vpp => "cross-connects the interfaces on layer 2, over AF_PACKET",
+            Self::FastClick => "runs the same file (this adapter has not been tried yet)",
+            Self::Vpp => {
+                "cross-connects the interfaces on layer 2, over AF_PACKET (this adapter has not been tried yet)"
+            }
         }
     }
 

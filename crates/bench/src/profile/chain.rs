@@ -14,6 +14,7 @@ use view::table::{Table, grouped};
 
 use super::counters::{self, Count, Counters, Event, Missing};
 use super::formula::{BySource, Decomposition, Source, decompose};
+use super::sampling::{CodeShare, Sampled, ThreadSamplers, render_functions};
 use super::{machine, process};
 use crate::Machine;
 use crate::machine::Environment;
@@ -53,6 +54,9 @@ pub struct Profile {
     pub elements: Vec<Share>,
     /// What the programs take that the chain becomes.
     pub programs: Vec<Share>,
+    /// The functions of the code that the thread was in, those first that took most; nothing of one network function.
+    #[serde(default)]
+    pub code: Vec<CodeShare>,
     /// What could not be counted.
     pub missing: Vec<Missing>,
     /// What a reader must know before he believes the figures.
@@ -105,6 +109,12 @@ pub fn profile(
     progress("counting events");
     let wanted = (20.0 * request.effort.trial / 6.0 * 1e9 / cost.time.median.max(1.0)) as u64;
     let (packets, counts, missing) = count(&mut chain, wanted.max(1000), is_stopped)?;
+    let mut remarks = library.remarks();
+    let mut code = Vec::new();
+    if function.is_none() {
+        progress("sampling functions of the code");
+        code = sample(&mut chain, wanted.max(1000), &mut remarks, is_stopped)?;
+    }
 
     let costs = machine::measure(machine, &**time, false, progress, is_stopped)?;
     let events = BySource::per_packet(&[(counters::by_source(&counts), packets)]);
@@ -124,10 +134,11 @@ pub fn profile(
         functions,
         elements,
         programs,
+        code,
         missing,
-        remarks: library.remarks(),
+        remarks,
     };
-    profile.remark(machine);
+    profile.remark();
     Ok(profile)
 }
 
@@ -152,6 +163,29 @@ fn count(
         missing.retain(|missing| missing.event != Event::ContextSwitches);
     }
     Ok((moved, counts, missing))
+}
+
+/// Parts that packets are sampled in: samples of each wait in a ring.
+const PARTS: u64 = 40;
+
+/// Samples the code while packets go through the chain.
+fn sample(
+    chain: &mut Subject,
+    packets: u64,
+    remarks: &mut Vec<String>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Vec<CodeShare>, Failed> {
+    let mut samplers = ThreadSamplers::start(None);
+    let mut sampled = Sampled::new(None);
+    for _ in 0..PARTS {
+        samplers.run(true);
+        chain.saturate(packets.div_ceil(PARTS), is_stopped)?;
+        samplers.run(false);
+        sampled.collect(&mut samplers);
+    }
+    remarks.append(&mut samplers.missing);
+    remarks.extend(sampled.remark());
+    Ok(sampled.functions())
 }
 
 /// The network function that an element belongs to.
@@ -181,14 +215,14 @@ fn spent(share: &Share) -> f64 {
 }
 
 impl Profile {
-    fn remark(&mut self, machine: &Machine) {
+    fn remark(&mut self) {
         if self.cost.disturbed > DISTURBED {
             self.remarks.push(format!(
                 "the machine was busy: {:.0} % of the CPU's time went elsewhere; measure again when it is quiet",
                 100.0 * self.cost.disturbed
             ));
         }
-        if machine.environment().debug_build {
+        if self.environment.debug_build {
             self.remarks.push(
                 "this is a debug build: figures of a release build are several times better".into(),
             );
@@ -258,6 +292,7 @@ impl Profile {
             }
             let _ = write!(out, "\n{}", table.render());
         }
+        out += &render_functions(&self.code, " of the code");
         let reasons = counters::reasons(&self.missing);
         if !reasons.is_empty() || !self.remarks.is_empty() {
             out.push('\n');

@@ -4,6 +4,7 @@
 //! counted is reported with the reason.
 
 use std::io;
+use std::sync::OnceLock;
 
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software, Tracepoint};
 use perf_event::{Builder, Counter};
@@ -108,29 +109,53 @@ impl Event {
     }
 }
 
-/// The number of the tracepoint at which system calls begin.
-fn tracepoint() -> Result<u64, String> {
+/// The number of the tracepoint at which system calls begin; it stays the same while the kernel runs.
+pub(super) fn tracepoint() -> Result<u64, String> {
+    static FOUND: OnceLock<Result<u64, String>> = OnceLock::new();
+    FOUND.get_or_init(find_tracepoint).clone()
+}
+
+fn find_tracepoint() -> Result<u64, String> {
+    const ID: &str = "events/raw_syscalls/sys_enter/id";
     let mut refusal = None;
+    let number = |id: &str| id.trim().parse().map_err(|_| format!("{ID}: not a number: {id}"));
     for folder in TRACEFS {
-        match std::fs::read_to_string(format!("{folder}/events/raw_syscalls/sys_enter/id")) {
-            Ok(id) => {
-                return id.trim().parse().map_err(|_| format!("{folder}: not a number: {id}"));
-            }
+        match std::fs::read_to_string(format!("{folder}/{ID}")) {
+            Ok(id) => return number(&id),
             Err(error) if is_refusal(&error) => refusal = Some(format!("{folder}: {error}")),
             Err(_) => {}
         }
     }
-    Err(refusal.unwrap_or_else(|| {
-        "tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing".into()
-    }))
+    match read_unmounted(ID) {
+        Ok(id) => number(&id),
+        Err(_) => Err(refusal.unwrap_or_else(|| {
+            "tracefs is not mounted, and it takes root to look into it: mount -t tracefs tracefs /sys/kernel/tracing".into()
+        })),
+    }
 }
 
-fn is_refusal(error: &io::Error) -> bool {
+/// Reads a file of tracefs without mounting it anywhere.
+fn read_unmounted(file: &str) -> io::Result<String> {
+    use rustix::fs::{Mode, OFlags, openat};
+    use rustix::mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen,
+    };
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let file = openat(&mount, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    io::read_to_string(std::fs::File::from(file))
+}
+
+pub(super) fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
+/// The reason of a thread that is gone.
+pub(super) const ENDED: &str = "the thread ended";
+
 /// Why a counter was not opened.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL) => {
@@ -145,7 +170,7 @@ fn reason(error: &io::Error) -> String {
                 level.trim()
             )
         }
-        Some(Errno::SRCH) => "the thread ended".into(),
+        Some(Errno::SRCH) => ENDED.into(),
         _ => error.to_string(),
     }
 }

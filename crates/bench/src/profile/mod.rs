@@ -7,7 +7,8 @@
 //!   and context switches ([`system`]);
 //! - [`formula`] composes the latency of a packet from them and from counts of events, which [`counters`] reads;
 //! - [`chain`] attributes what a packet takes to these, and to network functions and elements;
-//! - [`process`] watches any processes: time that they run, wait and are ready to run.
+//! - [`process`] watches any processes: time that they run, wait and are ready to run;
+//! - [`sampling`] finds the functions of the code that both are in, and the system calls that they make.
 
 pub mod caches;
 pub mod chain;
@@ -16,4 +17,5 @@ pub mod formula;
 pub mod loads;
 pub mod machine;
 pub mod process;
+pub mod sampling;
 pub mod system;

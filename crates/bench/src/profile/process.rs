@@ -12,9 +12,13 @@ use std::time::Duration;
 
 use dataplane::clock::Time;
 use serde::{Deserialize, Serialize};
+use view::flame::Frame;
 use view::table::Table;
 
 use super::counters::{Count, Counters, Event, Missing, reasons};
+use super::sampling::{
+    CallCount, CodeShare, Sampled, ThreadSamplers, render_calls, render_functions,
+};
 
 /// The version of the document's format.
 pub const VERSION: u32 = 1;
@@ -52,6 +56,15 @@ pub struct Process {
     pub total: Usage,
     /// Each of its threads.
     pub threads: Vec<Thread>,
+    /// The functions of the code that it was in, those first that took most.
+    #[serde(default)]
+    pub functions: Vec<CodeShare>,
+    /// The system calls that it made, the most frequent first.
+    #[serde(default)]
+    pub system_calls: Vec<CallCount>,
+    /// Its functions by their callers, in milliseconds; no part of the document.
+    #[serde(skip)]
+    flame: Option<Frame>,
 }
 
 /// What a thread did.
@@ -249,8 +262,17 @@ struct Watched {
     first: Snapshot,
     last: Snapshot,
     counters: Counters,
+    samplers: ThreadSamplers,
     counts: Vec<Count>,
     ended: bool,
+}
+
+/// A process that is watched.
+struct WatchedProcess {
+    pid: u32,
+    name: String,
+    threads: BTreeMap<u32, Watched>,
+    sampled: Sampled,
 }
 
 /// Watches processes, and their threads that come and go, for so long. `wait` waits for the time that it is given, and
@@ -275,14 +297,15 @@ fn watch_in(
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Report, String> {
     let begin = time.now();
-    let mut all: Vec<(u32, String, BTreeMap<u32, Watched>)> = Vec::new();
+    let mut all: Vec<WatchedProcess> = Vec::new();
     for &pid in pids {
-        let mut threads = BTreeMap::new();
-        let is_there = look(proc, pid, (time, None), &mut threads)?;
-        if !is_there || threads.is_empty() {
+        let (name, sampled) = (proc.name(pid, pid), Sampled::new(Some(pid)));
+        let mut process = WatchedProcess { pid, name, threads: BTreeMap::new(), sampled };
+        look(proc, (time, None), &mut process)?;
+        if process.threads.is_empty() {
             return Err(format!("no process {pid}"));
         }
-        all.push((pid, proc.name(pid, pid), threads));
+        all.push(process);
     }
     let end = begin.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
     let mut before = time.now();
@@ -291,8 +314,8 @@ fn watch_in(
         let goes_on = !left.is_zero() && wait(left.min(STEP));
         let now = time.now();
         let mut lives = false;
-        for (pid, _, threads) in &mut all {
-            lives |= look(proc, *pid, (time, Some(before)), threads)?;
+        for process in &mut all {
+            lives |= look(proc, (time, Some(before)), process)?;
         }
         before = now;
         if !goes_on || !lives {
@@ -306,10 +329,11 @@ fn watch_in(
 /// Looks at the threads of a process. Whether any is left.
 fn look(
     proc: &Proc,
-    pid: u32,
     (time, before): (&dyn Time, Option<u64>),
-    threads: &mut BTreeMap<u32, Watched>,
+    process: &mut WatchedProcess,
 ) -> Result<bool, String> {
+    let WatchedProcess { pid, threads, sampled, .. } = process;
+    let pid = *pid;
     let present = match proc.threads(pid) {
         Ok(present) => present,
         Err(error) if is_gone(&error) => Vec::new(),
@@ -322,17 +346,20 @@ fn look(
         if threads.contains_key(&tid) {
             continue;
         }
+        // Opening counters takes a while, in which it may end.
+        let Some(seen) = proc.snapshot(pid, tid, time.now())? else { continue };
         let mut counters = Counters::open(Some(tid));
         counters.start();
-        let Some(now) = proc.snapshot(pid, tid, time.now())? else { continue };
+        let now = proc.snapshot(pid, tid, time.now())?.unwrap_or(seen);
         // One that came meanwhile began with nothing.
         let first = match before {
             Some(at) => Snapshot { at, ..Snapshot::default() },
             None => now.clone(),
         };
         let name = proc.name(pid, tid);
-        let watched =
-            Watched { name, first, last: now, counters, counts: Vec::new(), ended: false };
+        let samplers = ThreadSamplers::start(Some(tid));
+        let (counts, ended) = (Vec::new(), false);
+        let watched = Watched { name, first, last: now, counters, samplers, counts, ended };
         threads.insert(tid, watched);
     }
     for (&tid, watched) in threads.iter_mut().filter(|(_, watched)| !watched.ended) {
@@ -341,16 +368,22 @@ fn look(
             None => watched.ended = true,
         }
         watched.counts = watched.counters.read();
+        sampled.collect(&mut watched.samplers);
     }
     Ok(threads.values().any(|watched| !watched.ended))
 }
 
-fn report(all: Vec<(u32, String, BTreeMap<u32, Watched>)>, seconds: f64) -> Report {
+fn report(all: Vec<WatchedProcess>, seconds: f64) -> Report {
     let (mut missing, mut remarks) = (Vec::<Missing>::new(), Vec::new());
     let mut processes = Vec::new();
-    for (pid, name, watched) in all {
+    for WatchedProcess { pid, name, threads: watched, sampled } in all {
         let mut threads = Vec::new();
         for (tid, watched) in watched {
+            for why in watched.samplers.missing {
+                if !remarks.contains(&why) {
+                    remarks.push(why);
+                }
+            }
             for one in watched.counters.missing {
                 if !missing.iter().any(|known| known.event == one.event) {
                     missing.push(one);
@@ -364,13 +397,33 @@ fn report(all: Vec<(u32, String, BTreeMap<u32, Watched>)>, seconds: f64) -> Repo
             remarks.push(format!("process {pid} ended; what it did last is not counted"));
         }
         let total = Usage::sum(threads.iter().map(|thread| &thread.usage));
-        processes.push(Process { pid, name, ended, total, threads });
+        remarks.extend(sampled.remark());
+        let (functions, system_calls) = (sampled.functions(), sampled.calls());
+        let flame = sampled.flame(&format!("{name} ({pid})"), total.run as f64 / 1e6);
+        let flame = (!functions.is_empty()).then_some(flame);
+        processes.push(Process {
+            pid,
+            name,
+            ended,
+            total,
+            threads,
+            functions,
+            system_calls,
+            flame,
+        });
     }
     let total = Usage::sum(processes.iter().map(|process| &process.total));
     Report { process_profile: VERSION, seconds, processes, total, missing, remarks }
 }
 
 impl Report {
+    /// The functions of all processes by their callers, in milliseconds; nothing if none was sampled.
+    pub fn flame(&self) -> Option<Frame> {
+        let parts: Vec<Frame> = self.processes.iter().filter_map(|p| p.flame.clone()).collect();
+        let name = format!("{:.2} seconds", self.seconds);
+        (!parts.is_empty()).then_some(Frame { name, own: 0.0, parts })
+    }
+
     /// As tables.
     pub fn render(&self) -> String {
         let mut out = format!("{:.2} seconds\n", self.seconds);
@@ -407,8 +460,16 @@ impl Report {
         };
         for process in &self.processes {
             row(process.pid.to_string(), &process.name, &process.total, process.ended);
-            for thread in process.threads.iter().filter(|_| process.threads.len() > 1) {
+            let threads = process.threads.iter().filter(|_| process.threads.len() > 1);
+            // Threads that rest are often many.
+            let (ran, rested): (Vec<_>, Vec<_>) =
+                threads.partition(|thread| thread.usage.run > 0 || thread.ended);
+            for thread in ran {
                 row(format!("  {}", thread.tid), &thread.name, &thread.usage, thread.ended);
+            }
+            if !rested.is_empty() {
+                let usage = Usage::sum(rested.iter().map(|thread| &thread.usage));
+                row(format!("  {} others", rested.len()), "", &usage, false);
             }
         }
         if self.processes.len() > 1 {
@@ -425,6 +486,14 @@ impl Report {
         }
         if !table.is_empty() {
             let _ = write!(out, "\n{}", table.render());
+        }
+        for process in &self.processes {
+            let of = match self.processes.len() {
+                1 => String::new(),
+                _ => format!(" of {} ({})", process.name, process.pid),
+            };
+            out += &render_functions(&process.functions, &of);
+            out += &render_calls(&process.system_calls, seconds, &of);
         }
         let reasons = reasons(&self.missing);
         if !reasons.is_empty() || !self.remarks.is_empty() {

@@ -96,7 +96,8 @@ pub(crate) struct Bench {
     vs_script: Option<PathBuf>,
     /// CPUs that the chain runs on, such as 2-3, a worker on each; default: the last that may be used
     ///
-    /// In memory, each worker has the flows that a hash brings to it, as with 'catena run --dispatch hash'.
+    /// In memory, each worker has the flows that a hash brings to it, as with 'catena run --dispatch hash'. With --costs,
+    /// those of the first are measured, while the others take packets through the chain.
     #[arg(long, value_name = "CPUS", conflicts_with = "compare")]
     cores: Option<String>,
     /// I/O mode of the chain's interfaces, as in 'catena run'
@@ -108,10 +109,10 @@ pub(crate) struct Bench {
     /// Seconds of each trial of the throughput search; rounds and loads follow from it
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = within(0.001, 60.0))]
     trial: f64,
-    /// How packets arrive while latencies are taken: constant, poisson or bursts=ON:OFF
+    /// How packets arrive while latencies are taken: constant, poisson, bursts=ON:OFF or recorded
     ///
-    /// ON and OFF are the mean durations of bursts and of the pauses between them, such as 200us:1ms. The
-    /// throughput is searched with packets at equal distances, as RFC 2544 has it.
+    /// ON and OFF are the mean durations of bursts and of the pauses between them, such as 200us:1ms. recorded
+    /// has the distances of captures, scaled to the load; in memory only. The throughput is searched with packets at equal distances, as RFC 2544 has it.
     #[arg(long, value_name = "PROCESS", default_value = "constant")]
     arrivals: Arrivals,
     /// CPU to measure on; default: the last that may be used. Over interfaces: the tester's, the last that the
@@ -248,8 +249,12 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     };
     let live = ports.live(args, &cores, &request.peers).map_err(Failure::Usage)?;
     let on_several = live.is_none() && cores.len() > 1;
-    if on_several && (args.costs.is_some() || args.cpu.is_some() || !args.peers.is_empty()) {
-        let why = "--cores in memory, with more than one, takes neither --cpu nor --costs nor --vs";
+    if live.is_some() && args.arrivals == Arrivals::Recorded {
+        let why = "--arrivals recorded is for measuring in memory; catena gen sends captures at recorded times";
+        return Err(Failure::Usage(why.into()));
+    }
+    if on_several && (args.cpu.is_some() || !args.peers.is_empty()) {
+        let why = "--cores in memory, with more than one, takes neither --cpu nor --vs";
         return Err(Failure::Usage(why.into()));
     }
     // What cannot be written is said before anything is measured.
@@ -270,7 +275,9 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         Some(_) => allowed.iter().rev().find(|cpu| !cores.contains(cpu)).copied(),
         None => cores.first().copied(),
     };
-    let machine = if on_several { Machine::unbound() } else { Machine::bind(cpu) };
+    // Of costs, those of the first core are measured, while the others work.
+    let is_bound = !on_several || args.costs.is_some();
+    let machine = if is_bound { Machine::bind(cpu) } else { Machine::unbound() };
     let machine = machine.map_err(|why| match args.cpu {
         Some(_) => format!("--cpu: {why}"),
         None => why,
@@ -293,13 +300,11 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     };
     let with = (&time, &machine as &dyn Meter);
     if let Some(file) = &args.costs {
-        let (what, machine) = ((&request, live.as_ref()), (environment, &allowed[..]));
+        let others: &[usize] = if on_several { &cores[1..] } else { &[] };
+        let (what, machine) = ((&request, live.as_ref()), (environment, &allowed[..], others));
         let found = measure_costs(what, with, machine, &mut progress, &is_stopped);
         log::wipe_progress();
-        let profile = found.map_err(explain)?;
-        let json = serde_json::to_string(&profile).map_err(|e| e.to_string())? + "\n";
-        outputs::write(file, &json).map_err(|why| format!("--costs: {why}"))?;
-        print(&if args.json { json } else { render_costs(&profile) });
+        write_costs(&found.map_err(explain)?, file, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let measured = match &live {
@@ -321,6 +326,18 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let missed = missed(args, &report);
     missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes a cost profile to a file, and prints it.
+pub(crate) fn write_costs(
+    profile: &CostProfile,
+    file: &Path,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let json = serde_json::to_string(profile).map_err(|e| e.to_string())? + "\n";
+    outputs::write(file, &json).map_err(|why| format!("--costs: {why}"))?;
+    print(&if as_json { json } else { render_costs(profile) });
+    Ok(())
 }
 
 /// A cost profile as tables.
@@ -370,8 +387,12 @@ fn render_costs(profile: &CostProfile) -> String {
     }
     let remarks: String = profile.remarks.iter().map(|remark| format!("! {remark}\n")).collect();
     let processor = &profile.processor;
+    let cores = match profile.cores {
+        1 => String::new(),
+        cores => format!(", while {cores} cores work"),
+    };
     format!(
-        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}{lines}{remarks}",
+        "{}: {}, {:.2} GHz{cores}\ntraffic: {}\n\n{}{lines}{remarks}",
         profile.chain,
         processor.name,
         processor.frequency / 1e9,

@@ -83,6 +83,10 @@ pub(crate) struct Gen {
     /// Select the I/O mode, as in 'catena run'
     #[arg(long, value_name = "MODE[,batch=N][,shared]")]
     io: Option<String>,
+    /// Arguments of DPDK's environment abstraction layer, instead of --in-memory --no-telemetry
+    #[cfg(feature = "dpdk")]
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    dpdk_eal: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -121,6 +125,8 @@ fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input.clone());
     bindings.outputs.insert(OUT.into(), output.clone());
+    #[cfg(feature = "dpdk")]
+    bindings.eal.clone_from(&args.dpdk_eal);
     choose_io(&mut bindings, args.io.as_slice())?;
     let is_live = bindings.is_live();
     let clock = if is_live { args.clock } else { StampClock::Relative };
@@ -316,8 +322,9 @@ fn source(args: &Gen) -> Result<Binding, String> {
                 spec.name
             ));
         }
+        Binding::Replay(replay) => replay.timed = args.rate.is_none(),
         // No words name a wire behind a switch.
-        Binding::Capture(_) | Binding::Replay(_) | Binding::Uplink(_) => {}
+        Binding::Capture(_) | Binding::Uplink(_) => {}
     }
     Ok(binding)
 }
@@ -351,13 +358,20 @@ fn pace(
             share * speed / ((length + ON_WIRE) * 8.0)
         }
         (None, Binding::Generator(Generator { rate: rate @ 1.., .. })) => *rate as f64,
-        (None, Binding::Capture(_)) if args.arrivals.is_none() => {
+        (None, Binding::Capture(_) | Binding::Replay(_))
+            if matches!(args.arrivals, None | Some(Arrivals::Recorded)) =>
+        {
             return Ok(Pace::Recorded(args.speed.unwrap_or(1.0)));
         }
         (None, _) => {
             return Err(format!("{}: say by --rate how many packets a second", args.source));
         }
     };
+    if args.arrivals == Some(Arrivals::Recorded) {
+        return Err(
+            "--arrivals recorded is for captures without --rate; --speed scales their times".into(),
+        );
+    }
     if args.speed.is_some() {
         return Err(format!("--speed: {} has no recorded times", args.source));
     }

@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bench::profile::{chain, machine, process};
-use bench::{Effort, Failed, Machine, Request};
+use bench::{Effort, Failed, Machine, Meter, Request, measure_costs};
 use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::Binding;
-use view::flame;
+use dataplane::worker;
+use view::flame::{self, Frame};
 use view::svg::Theme;
 
-use crate::commands::bench::print_document;
+use crate::commands::bench::{print_document, write_costs};
 use crate::commands::r#gen::within;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
@@ -26,8 +27,9 @@ use crate::{log, outputs, theme, variables};
 ///
 /// Of a chain, which runs in memory on one core: what a packet takes; what of it are loads by level of
 /// memory, address translation, context switches and system calls, by the formula of SCC (NFV profiler);
-/// and which network functions, elements and programs take it. Events are counted by perf_event; what
-/// cannot be counted, such as cache misses in most virtual machines, is reported with the reason.
+/// and which network functions, elements, programs and functions of the code take it. Events are counted
+/// by perf_event; what cannot be counted, such as cache misses in most virtual machines, is reported with
+/// the reason.
 ///
 /// Of processes (--pid), each thread:
 ///
@@ -35,7 +37,8 @@ use crate::{log, outputs, theme, variables};
 ///   Wait/RunTime              time that it waited for I/O or anything else, to the time that it ran
 ///   SchedContention/RunTime   time that it was ready and had no CPU, to the time that it ran
 ///
-/// and its context switches, page faults and system calls per second.
+/// and its context switches, page faults and system calls per second; of each process, the functions of
+/// its code and of the kernel's that take its time, and which system calls it makes.
 ///
 /// Of this machine (--machine): the costs that the formula uses.
 #[derive(Args, Debug)]
@@ -61,9 +64,12 @@ pub(crate) struct Profile {
     /// Profile only the elements of this network function (outermost compound) of the chain
     #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["pids", "machine"])]
     nf: Option<String>,
-    /// Write a flame graph of the chain's network functions and elements
-    #[arg(long, value_name = "FILE.svg", requires = "file", conflicts_with_all = ["pids", "machine"])]
+    /// Write a flame graph: of the chain's network functions and elements, or of the processes' functions by their callers
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "machine")]
     flame: Option<PathBuf>,
+    /// Write a cost profile of the chain for placement instead, as 'catena bench --costs' does
+    #[arg(long, value_name = "FILE", requires = "file", conflicts_with_all = ["pids", "machine", "nf", "flame"])]
+    costs: Option<PathBuf>,
     /// Colours of the flame graph; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", requires = "flame", value_parser = theme::parser())]
     theme: Theme,
@@ -96,6 +102,11 @@ Exit status:
 const TRIALS: f64 = 17.0;
 
 pub(crate) fn main(args: &Profile) -> Result<ExitCode, Failure> {
+    for (option, path) in [("--flame", &args.flame), ("--costs", &args.costs)] {
+        if let Some(path) = path {
+            outputs::check(path).map_err(|why| format!("{option}: {why}"))?;
+        }
+    }
     let interrupted = interrupt_flag();
     match &args.file {
         Some(file) => profile_chain(args, file, &interrupted)?,
@@ -118,23 +129,32 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         arrivals: Default::default(),
         effort: Effort { trial: args.seconds / TRIALS },
     };
-    if let Some(path) = &args.flame {
-        outputs::check(path).map_err(|why| format!("--flame: {why}"))?;
-    }
+    // All of them: this thread is bound to one below.
+    let cpus = worker::cpus();
     let machine = bind(args)?;
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let is_stopped = || interrupted.load(Ordering::Relaxed);
+    if let Some(path) = &args.costs {
+        let with = (&time, &machine as &dyn Meter);
+        let of = (machine.environment(), &cpus[..], &[] as &[usize]);
+        let found = measure_costs((&request, None), with, of, &mut progress(), &is_stopped);
+        log::wipe_progress();
+        return write_costs(&found.map_err(failure)?, path, args.json);
+    }
     let function = args.nf.as_deref();
     let found = chain::profile(&request, function, (&time, &machine), &mut progress(), &is_stopped);
     log::wipe_progress();
     let profile = found.map_err(failure)?;
-    if let Some(path) = &args.flame {
-        let title = format!("{file}: time of elements, without programs");
-        let drawn = flame::draw(&profile.flame(), &title, "ns per packet", args.theme);
-        outputs::write(path, drawn).map_err(|why| format!("--flame: {why}"))?;
-    }
+    let title = format!("{file}: time of elements, without programs");
+    draw(args, &profile.flame(), &title, "ns per packet")?;
     print_document(args.json, &profile, || profile.render());
     Ok(())
+}
+
+fn draw(args: &Profile, whole: &Frame, title: &str, unit: &str) -> Result<(), Failure> {
+    let Some(path) = &args.flame else { return Ok(()) };
+    let drawn = flame::draw(whole, title, unit, args.theme);
+    Ok(outputs::write(path, drawn).map_err(|why| format!("--flame: {why}"))?)
 }
 
 fn profile_machine(args: &Profile, interrupted: &AtomicBool) -> Result<(), Failure> {
@@ -164,6 +184,10 @@ fn profile_processes(args: &Profile, interrupted: &AtomicBool) -> Result<(), Fai
     let found = process::watch(&pids, Duration::from_secs_f64(args.seconds), &time, &mut wait);
     log::wipe_progress();
     let report = found.map_err(|why| format!("--pid: {why}"))?;
+    if args.flame.is_some() {
+        let whole = report.flame().ok_or("--flame: no function was sampled".to_string())?;
+        draw(args, &whole, "CPU time of functions, by their callers", "ms")?;
+    }
     print_document(args.json, &report, || report.render());
     Ok(())
 }

@@ -50,6 +50,10 @@ pub(crate) struct Recv {
     /// Select the I/O mode, as in 'catena run'
     #[arg(long, value_name = "MODE[,batch=N][,shared]")]
     io: Option<String>,
+    /// Arguments of DPDK's environment abstraction layer, instead of --in-memory --no-telemetry
+    #[cfg(feature = "dpdk")]
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    dpdk_eal: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -96,6 +100,8 @@ fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
     let input = Binding::sink(&args.input).map_err(|why| format!("--in {}: {why}", args.input))?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input);
+    #[cfg(feature = "dpdk")]
+    bindings.eal.clone_from(&args.dpdk_eal);
     choose_io(&mut bindings, args.io.as_slice())?;
     let handle = Handle::default();
     let left = interfaces.clone();

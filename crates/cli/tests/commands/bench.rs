@@ -45,6 +45,7 @@ fn tables_have_the_same() {
     let text = ended.well();
     let expected = [
         "in memory",
+        "a look takes ",
         "ns per packet",
         "NDR (loss ≤ 0 %)",
         "PDR (loss ≤ 0.5 %)",
@@ -288,6 +289,13 @@ fn packets_arrive_as_asked() {
     assert!(!report["latency"].as_array().unwrap().is_empty(), "{report}");
     let ended = bench(&folder, &["--arrivals", "poisson"]);
     assert!(ended.well().contains("arrivals: poisson, on average at these rates"), "{ended:?}");
+    folder.file("c.pcap.gz", include_bytes!("../../../../examples/lan.pcap.gz"));
+    for capture in ["in=c.pcap.gz", "in=replay:c.pcap.gz"] {
+        let ended = bench(&folder, &["--arrivals", "recorded", "--in", capture]);
+        assert!(ended.well().contains("arrivals: recorded, "), "{ended:?}");
+    }
+    let ended = bench(&folder, &["--arrivals", "recorded"]);
+    assert!(ended.refused().contains("recorded takes captures with times"), "{ended:?}");
     let ended = bench(&folder, &["--arrivals", "bursts=1:2"]);
     assert_eq!(ended.code, Some(2));
     assert!(
@@ -473,10 +481,7 @@ fn what_is_wrong_about_interfaces_is_said() {
         (&["a.click", "--in", "lo", "--out", "lo", "--vs", "kernel"], "it takes --veth"),
         (&["a.click", "--out", "x.pcap"], "takes an interface"),
         (&["a.click", "--io", "af-xdp"], "are for interfaces"),
-        (
-            &["a.click", "--cores", "0,1", "--vs", "b.click"],
-            "takes neither --cpu nor --costs nor --vs",
-        ),
+        (&["a.click", "--cores", "0,1", "--vs", "b.click"], "takes neither --cpu nor --vs"),
         (&["a.click", "--veth", "--cores", "9999"], "there is no CPU 9999"),
         (&["a.click", "--vs", "nosuch"], "--vs nosuch: neither a file nor kernel"),
         (&["--via", "eth0"], "the tester's two interfaces"),
@@ -508,6 +513,11 @@ fn several_cores_are_measured_together() {
     assert_eq!(report["throughput"].as_array().unwrap().len(), 2);
     let told = bench(&folder, &traffic[..4]);
     assert!(told.well().contains("NDR of each of 2 cores: "), "{told:?}");
+    // Costs are the first core's, while the other works.
+    let costs = bench(&folder, &["--cores", "0,1", "--costs", "two.json"]);
+    assert!(costs.well().contains(", while 2 cores work\n"), "{costs:?}");
+    let two: CostProfile = serde_json::from_str(&folder.read("two.json")).unwrap();
+    assert_eq!((two.cores, two.functions[0].name.as_str()), (2, "fw"));
     // One flow is one worker's.
     let one = bench(&folder, &["--in", "in=gen:flows=1,count=10", "--cores", "0,1"]);
     assert!(one.refused().contains("no flow goes to worker"), "{one:?}");

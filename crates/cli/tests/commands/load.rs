@@ -80,6 +80,12 @@ fn a_capture_is_replayed_with_other_flows() {
     let replay = ["gen", "replay:a.pcap,rewrite=5", "--out", "b.pcap"];
     let ended = folder.run(replay.iter().chain(&rate));
     assert!(ended.well().contains("sent: 50 packets"), "{ended:?}");
+    // The capture's own times are those of 10,000 packets a second.
+    for (more, rate) in [(&[][..], "10,000"), (&["--speed", "4"], "40,000")] {
+        let ended = folder.run(replay.iter().chain(more));
+        let expected = [format!("offered: {rate} packets/s"), "sent: 50 packets".into()];
+        assert!(expected.iter().all(|words| ended.well().contains(words)), "{ended:?}");
+    }
     folder.file(
         "a.click",
         "FromDump(b.pcap, STOP true) -> c :: Classifier(12/0800, 12/86dd);

@@ -167,6 +167,49 @@ fn a_process_that_runs_and_one_that_waits_are_told_apart() {
     }
 }
 
+/// Where perf_event is not permitted, or tracefs not mounted, that is said instead.
+#[test]
+fn functions_and_system_calls_of_a_process_are_found() {
+    let folder = Folder::new();
+    let process = Process::start("echo; while :; do : < /dev/null; done");
+    let watch = ["profile", "--pid", &process.id(), "--seconds", "0.5"];
+    let report = json(&folder.run(watch.iter().chain(&["--json"])));
+    let is_said = |why: &str| {
+        let remarks = report["remarks"].as_array().unwrap();
+        remarks.iter().any(|remark| remark.as_str().unwrap().contains(why))
+    };
+    let of = |list: &str| report["processes"][0][list].as_array().unwrap().clone();
+    let (functions, calls) = (of("functions"), of("system_calls"));
+    if !is_said("functions of the code were not sampled") {
+        let shares: f64 = functions.iter().map(|f| f["share"].as_f64().unwrap()).sum();
+        assert!((shares - 1.0).abs() < 1e-6, "{report}");
+        let of_kernel = functions.iter().any(|function| function["module"] == "[kernel]");
+        assert!(of_kernel || is_said("not permitted"), "{report}");
+        let drawn = folder.run(watch.iter().chain(&["--flame", "sh.svg"]));
+        assert!(drawn.well().contains("functions"), "{drawn:?}");
+        let picture = folder.read("sh.svg");
+        assert!(picture.contains(&format!("<title>sh ({}): ", process.id())), "{picture}");
+    }
+    if !is_said("names of system calls were not sampled") {
+        let names: Vec<&str> = calls.iter().map(|call| call["name"].as_str().unwrap()).collect();
+        assert!(names.iter().any(|name| name.starts_with("open")), "{names:?}");
+    }
+}
+
+#[test]
+fn functions_of_a_chains_code_are_found() {
+    let folder = Folder::new();
+    folder.file("a.click", CHAIN);
+    let report = json(&folder.run(["profile", "a.click", "--seconds", "0.3", "--json"]));
+    let remarks = report["remarks"].to_string();
+    let code = report["code"].as_array().unwrap();
+    let is_own = |share: &Value| share["module"] == "catena";
+    let costs = profile(&folder, &["--costs", "costs.json"]);
+    assert!(costs.well().contains("cycles per packet"), "{costs:?}");
+    assert!(folder.read("costs.json").contains("\"functions\""));
+    assert!(code.iter().any(is_own) || remarks.contains("were not sampled"), "{report}");
+}
+
 #[test]
 fn descendants_are_profiled_with_their_parents() {
     let folder = Folder::new();
@@ -247,7 +290,8 @@ fn what_cannot_be_profiled_is_refused() {
         assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
         assert_eq!(ended.out, "");
     }
-    let wrong: [&[&str]; 11] = [
+    let wrong: [&[&str]; 12] = [
+        &["a.click", "--costs", "c.json", "--nf", "fw"],
         &[],
         &["a.click", "--seconds", "0"],
         &["a.click", "--in", "in"],

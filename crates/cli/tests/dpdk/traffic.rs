@@ -1,8 +1,10 @@
 //! Real hosts speak with each other through devices of DPDK's.
 
+use std::process::Stdio;
+
 use crate::CATENA;
 use crate::eal;
-use lab::live::{Lab, possible};
+use lab::live::{Lab, Process, possible};
 
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
 
@@ -59,6 +61,35 @@ fn flows_are_spread_over_workers() {
         lab.exchange("10.9.0.3", 50_000);
     }
     running.stop();
+}
+
+/// Senders on several CPUs send one load together, each by its queue.
+#[test]
+fn several_senders_send_one_load() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    let wire = lab.run(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "af-packet"]);
+    let mut command = lab.command("right", CATENA.0);
+    command.args(["recv", "--in", "veth0", "--expect", "0=2002,1=2001", "--json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Process::start(&mut command);
+    receiver.wait_for(", mtu ");
+    let device = "dpdk:net_af_packet0,iface=veth0,qpairs=2";
+    let load = ["gen", "gen:flows=10,size=72", "--out", device, "--rate", "10k", "--json"];
+    let more = ["--count", "4003", "--stamp", "--cores", "0,1", "--dpdk-eal", &eal(&lab, "gen")];
+    let sent = lab.on("left", CATENA.0, &[&load[..], &more].concat());
+    let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!((&sent["packets"], &sent["lost"]), (&4003.into(), &serde_json::json!([])), "{sent}");
+    let (code, out, err) = receiver.ended();
+    assert_eq!(code, Some(0), "{err}");
+    let receipt: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let received: Vec<u64> = (receipt["streams"].as_array().unwrap().iter())
+        .map(|stream| stream["received"].as_u64().unwrap())
+        .collect();
+    assert_eq!(received, [2002, 2001], "{receipt}");
+    wire.stop();
 }
 
 /// left - AF_PACKET - one Catena - `near`/`far` - another Catena - AF_PACKET - right.

@@ -93,6 +93,33 @@ fn several_senders_send_one_load() {
     }
 }
 
+/// The same by a TAP interface, of which each sender has a queue.
+#[test]
+fn several_senders_share_a_tap_interface() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    lab.ip("left", &["tuntap", "add", "dev", "tap7", "mode", "tap", "multi_queue"]);
+    lab.ip("left", &["link", "set", "tap7", "up"]);
+    let mut command = lab.command("left", CATENA.0);
+    command.args(["recv", "--in", "tap7", "--expect", "7=2002,8=2001", "--json"]);
+    command.args(["--io", "af-packet"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Process::start(&mut command);
+    receiver.wait_for(", mtu ");
+    let sent = ["gen", "gen:flows=10,size=72", "--out", "tap:tap7", "--rate", "10k", "--json"];
+    let more = ["--count", "4003", "--stamp", "--stream", "7", "--cores", "0,1"];
+    lab.on("left", CATENA.0, &[&sent[..], &more].concat());
+    let (code, out, err) = receiver.ended();
+    assert_eq!(code, Some(0), "{err}");
+    let receipt: Value = serde_json::from_str(&out).unwrap();
+    let found: Vec<[u64; 2]> = (receipt["streams"].as_array().unwrap().iter())
+        .map(|s| ["stream", "received"].map(|what| s[what].as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, [[7, 2002], [8, 2001]], "{receipt}");
+}
+
 /// Whoever is interrupted says what was sent or received.
 #[test]
 fn interrupted_senders_and_receivers_report() {

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use elements::device::{Device, Received};
 use net::{Batch, Packet, Pool};
 
-use frame::Templates;
+use super::dispatch::dispatch_hash;
+use frame::{Templates, set_vlan};
 use hash::MAX_COLLISIONS;
 use mix::Source;
 
@@ -30,8 +31,8 @@ pub struct Generator {
     pub protocols: Vec<Protocol>,
     /// Frame sizes in bytes without FCS, used in turn. A frame is never shorter than its headers.
     pub sizes: Vec<u16>,
-    /// The VLAN of an 802.1Q tag in each frame; its priority is 0.
-    pub vlan: Option<u16>,
+    /// VLANs of the 802.1Q tag in each frame, whose priority is 0: a flow has one of them. No tag if there are none.
+    pub vlans: Vec<u16>,
     /// Number of flows; of connections, how many are open at a time.
     pub flows: u32,
     /// Skew of the flows' shares of the packets: 0 is equal shares, 1 is Zipf's law.
@@ -90,7 +91,7 @@ impl Default for Generator {
             mix: Mix::Flows,
             protocols: vec![Protocol::Udp],
             sizes: vec![60],
-            vlan: None,
+            vlans: Vec::new(),
             flows: 1000,
             zipf: 0.0,
             whales: 0,
@@ -131,7 +132,7 @@ const MAX_VLAN: u16 = 4094;
 impl Generator {
     /// What can be said of the traffic, for help texts.
     pub const KEYS: &'static str = "mix=flows|connections|syn-flood|hash-flood|tuple-space, rules=FILE, \
-        proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), size=BYTES (several: 60/590) or imix, vlan=ID, flows=N, \
+        proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), size=BYTES (several: 60/590) or imix, vlan=ID (several: 10/20), flows=N, \
         zipf=SKEW, whales=N or whales=N:SHARE, packets=MEAN, hash=toeplitz|crc32c, src=ADDR, dst=ADDR, sport=PORT, \
         dport=PORT, rate=PACKETS-PER-SECOND, count=N (0: without end), seed=N";
 
@@ -180,8 +181,13 @@ impl Generator {
                 }
             }
             "vlan" => {
-                let vlan = value.parse().ok().filter(|vlan| *vlan <= MAX_VLAN);
-                self.vlan = Some(vlan.ok_or_else(|| format!("VLANs are 0 to {MAX_VLAN}"))?);
+                let vlan = |vlan: &str| vlan.parse().ok().filter(|vlan| *vlan <= MAX_VLAN);
+                let vlans = value.split('/').map(vlan).collect::<Option<_>>();
+                self.vlans = vlans
+                    .ok_or_else(|| format!("VLANs are 0 to {MAX_VLAN}, several with / between"))?;
+                if self.vlans.len() > usize::from(MAX_VLAN) {
+                    return Err(format!("at most {MAX_VLAN} VLANs"));
+                }
             }
             "flows" => {
                 let flows = scaled(value).filter(|flows| (1..=MAX_FLOWS).contains(flows));
@@ -360,7 +366,11 @@ impl Running {
         Ok(Self {
             source: Source::new(&generator, &mut rng)?,
             rng,
-            templates: Templates::new(&generator.protocols, &generator.sizes, generator.vlan),
+            templates: Templates::new(
+                &generator.protocols,
+                &generator.sizes,
+                generator.vlans.first().copied(),
+            ),
             sent: 0,
             generator,
         })
@@ -371,6 +381,12 @@ impl Running {
             self.source.next(&self.generator, &self.templates, self.sent, &mut self.rng);
         let mut packet = pool.packet(template.frame());
         template.write(packet.data_mut(), &contents);
+        let vlans = &self.generator.vlans[..];
+        if vlans.len() > 1 {
+            // Workers go by the low bits.
+            let which = (dispatch_hash(packet.data()) >> 8) as usize % vlans.len();
+            set_vlan(packet.data_mut(), vlans[which]);
+        }
         packet
     }
 }
@@ -487,6 +503,22 @@ mod tests {
         assert_eq!(Ipv4::new(&all[0][18..]).unwrap().src(), Ipv4Addr::new(9, 0, 0, 0));
         let source = Ipv6::new(&all[1][18..]).unwrap().src();
         assert_eq!(source, "2001:db8::".parse::<Ipv6Addr>().unwrap());
+    }
+
+    #[test]
+    fn flows_are_spread_over_vlans() {
+        let all = frames("proto=udp+tcp6,vlan=10/20/4094,flows=300,count=900");
+        let tag = |frame: &[u8]| vlan::network(frame).unwrap().outer.unwrap().0;
+        for wanted in [10, 20, 4094] {
+            let count = all.iter().filter(|frame| tag(frame) == wanted).count();
+            assert!((200..400).contains(&count), "{wanted}: {count}");
+        }
+        // Each flow comes three times, in one VLAN; but for the tags, frames are those of one VLAN alone.
+        let one = frames("proto=udp+tcp6,vlan=10,flows=300,count=900");
+        for (number, frame) in all.iter().enumerate() {
+            assert_eq!(tag(frame), tag(&all[number % 300]), "{number}");
+            assert_eq!((&frame[..14], &frame[16..]), (&one[number][..14], &one[number][16..]));
+        }
     }
 
     #[test]
@@ -694,6 +726,7 @@ mod tests {
             ("hash=md5", "hashes are toeplitz, crc32c"),
             ("dport=70000", "ports are 0 to 65535"),
             ("vlan=4095", "VLANs are 0 to 4094"),
+            ("vlan=1/x", "VLANs are 0 to 4094, several with / between"),
             ("zipf=-1", "skews are 0 to 10"),
             ("rate=x", "packets per second"),
             ("count", "a number of packets"),

@@ -226,6 +226,9 @@ pub(super) struct Interface {
     workers: usize,
     /// How many interfaces there are in all.
     interfaces: usize,
+    /// Whether anybody may receive from it.
+    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
+    receives: bool,
     /// What DPDK is started with.
     #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
     eal: Option<String>,
@@ -259,13 +262,13 @@ pub(super) struct Present {
 pub(super) type Fetched = (Box<dyn Port + Send>, u64);
 
 impl Interface {
-    /// Opens an interface for a number of workers, as one of so many interfaces.
+    /// Opens an interface for a number of workers, as one of so many interfaces; for who sends alone, or also receives.
     ///
     /// # Errors
     /// What is wrong, and the mend.
     pub(super) fn open(
         spec: &InterfaceSpec,
-        (workers, interfaces): (usize, usize),
+        ((workers, interfaces), receives): ((usize, usize), bool),
         eal: Option<&str>,
         dispatch: Dispatch,
     ) -> Result<Self, String> {
@@ -277,6 +280,7 @@ impl Interface {
             why: None,
             workers: workers.max(1),
             interfaces,
+            receives,
             eal: eal.map(str::to_string),
             dispatch,
             asker,
@@ -634,7 +638,8 @@ impl Interface {
 
     #[cfg(feature = "dpdk")]
     fn open_dpdk(&self, opened: &mut Opened) -> Result<(), String> {
-        let device = dpdk::open(&self.spec.name, self.eal.as_deref(), self.workers)?;
+        let device =
+            dpdk::open(&self.spec.name, self.eal.as_deref(), (self.workers, self.receives))?;
         opened.mtu = device.mtu;
         opened.remarks = device.remarks;
         for port in device.ports {

@@ -355,8 +355,10 @@ impl Bindings {
                 let interfaces: HashSet<String> =
                     self.names().into_iter().map(|(_, interface)| interface).collect();
                 let sizes = (self.part.count, interfaces.len());
+                let receives = self.may_receive(spec);
                 let dispatch = self.dispatch.clone();
-                let interface = Interface::open(spec, sizes, self.eal.as_deref(), dispatch)?;
+                let eal = self.eal.as_deref();
+                let interface = Interface::open(spec, (sizes, receives), eal, dispatch)?;
                 let interface = Arc::new(interface);
                 shared.lines.push(match name == spec.name {
                     true => interface.describe(),
@@ -370,6 +372,12 @@ impl Bindings {
         let live = ThreadOwned::new(Live::open(&interface, self.part)?);
         shared.live.insert(key, live.downgrade());
         Ok(Box::new(Handle::new(live, receives)))
+    }
+
+    /// Whether anybody may receive from an interface.
+    fn may_receive(&self, spec: &InterfaceSpec) -> bool {
+        let mut inputs = self.inputs.values().filter_map(Binding::interface);
+        self.direct || inputs.any(|input| input.name == spec.name)
     }
 
     /// A wire that an interface brings; all wires of a worker share its part of the interface.

@@ -25,13 +25,16 @@ pub struct Replay {
     /// So many loops have flows of their own: the addresses of all but the first are rewritten. Then addresses are the first
     /// loop's again.
     pub rewrite: u64,
+    /// Whether packets have the times at which the capture recorded them, each loop behind the one before; else they have
+    /// none.
+    pub timed: bool,
 }
 
 impl FromStr for Replay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut replay = Self { path: text.into(), count: 0, loops: 0, rewrite: 1 };
+        let mut replay = Self { path: text.into(), count: 0, loops: 0, rewrite: 1, timed: false };
         let mut path = text;
         while let Some((rest, option)) = path.rsplit_once(',')
             && let Some((key, value)) = option.split_once('=')
@@ -86,6 +89,8 @@ struct Running {
     bytes: Vec<u8>,
     /// Where each frame ends in `bytes`.
     ends: Vec<usize>,
+    /// When each frame was recorded, if packets are to have times, and when the loop begins that the next one is in.
+    times: Option<(Vec<u64>, u64)>,
     next: usize,
     left: u64,
     link_type: LinkType,
@@ -100,18 +105,23 @@ impl Running {
         let file = crate::file::open(&replay.path).map_err(|e| explain(e.to_string()))?;
         let mut reader =
             Reader::open(Box::new(file) as Box<dyn Read>).map_err(|e| explain(e.to_string()))?;
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        let (mut bytes, mut ends, mut times) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(record) = reader.next().map_err(|e| explain(e.to_string()))? {
             bytes.extend_from_slice(record.data);
             ends.push(bytes.len());
-            if bytes.len() + size_of_val(&ends[..]) > MOST {
+            if replay.timed {
+                times.push(record.header.timestamp_ns);
+            }
+            if bytes.len() + size_of_val(&ends[..]) + size_of_val(&times[..]) > MOST {
                 return Err(explain(format!(
                     "more than {MOST} bytes of frames; without 'replay:' they are not kept in memory"
                 )));
             }
         }
         let link_type = reader.link_type().unwrap_or(LinkType::ETHERNET);
-        Self::new(bytes, ends, link_type, replay).map_err(explain)
+        let mut running = Self::new(bytes, ends, link_type, replay).map_err(explain)?;
+        running.times = replay.timed.then_some((times, 0));
+        Ok(running)
     }
 
     fn new(
@@ -131,7 +141,22 @@ impl Running {
             (all, 0) => all.saturating_mul(replay.loops),
             (_, count) => count,
         };
-        Ok(Self { bytes, ends, next: 0, left, link_type, turn: 0, turns: replay.rewrite })
+        let turns = replay.rewrite;
+        Ok(Self { bytes, ends, times: None, next: 0, left, link_type, turn: 0, turns })
+    }
+
+    /// Gives the packets that come next their times. A loop begins a mean distance behind the one before.
+    fn stamp(&mut self, packets: &mut [Packet]) {
+        let Some((times, begin)) = &mut self.times else { return };
+        for (packet, time) in packets.iter_mut().zip(&times[self.next..]) {
+            packet.set_timestamp(time.saturating_add(*begin));
+        }
+        if self.next + packets.len() == times.len() {
+            let first = times.first().copied().unwrap_or(0);
+            let length = times.iter().max().map_or(0, |last| last.saturating_sub(first));
+            let mean = length / (times.len() as u64 - 1).max(1);
+            *begin = begin.saturating_add(length).saturating_add(mean);
+        }
     }
 
     /// Gives frames the addresses of a loop.
@@ -168,6 +193,7 @@ impl Device for Running {
             pool.packets(batch, ends.iter().map(frame));
             let taken = ends.len();
             self.rewrite(&mut batch.as_mut_slice()[first..]);
+            self.stamp(&mut batch.as_mut_slice()[first..]);
             wanted -= taken;
             self.next += taken;
             if self.next == self.ends.len() {
@@ -246,6 +272,22 @@ mod tests {
             assert_eq!(replayed(&frames, replay, 32).len(), packets, "{replay}");
         }
         assert!(replayed(&[], "a.pcap,rewrite=3", 32).is_empty());
+    }
+
+    #[test]
+    fn loops_follow_one_another_in_time() {
+        let frames = generated(3);
+        for burst in [1, 2, 5, 32] {
+            let replay: Replay = "a.pcap,loops=3".parse().unwrap();
+            let ends = (1..=3).map(|n| frames[..n].concat().len()).collect();
+            let mut running =
+                Running::new(frames.concat(), ends, LinkType::ETHERNET, &replay).unwrap();
+            running.times = Some((vec![1000, 1010, 1040], 0));
+            let (mut batch, mut pool) = (Batch::new(), Pool::new());
+            while running.receive(burst, &mut batch, &mut pool).unwrap() == Received::More {}
+            let times: Vec<u64> = batch.iter().map(|packet| packet.timestamp()).collect();
+            assert_eq!(times, [1000, 1010, 1040, 1060, 1070, 1100, 1120, 1130, 1160], "{burst}");
+        }
     }
 
     #[test]

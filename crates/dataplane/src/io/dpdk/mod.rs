@@ -51,14 +51,14 @@ pub(super) struct Opened {
 }
 
 /// Opens the device of these arguments (`net_memif0,role=server`, `0000:03:00.0`) for so many
-/// workers. DPDK is started with these arguments of its own, if it was not.
+/// workers, that send alone or also receive. DPDK is started with these arguments of its own, if it was not.
 ///
 /// # Errors
 /// What is wrong, and the mend.
 pub(super) fn open(
     device: &str,
     eal: Option<&str>,
-    workers: usize,
+    (workers, receives): (usize, bool),
 ) -> std::result::Result<Opened, String> {
     started(eal)?;
     let name = device.split(',').next().unwrap_or_default().to_string();
@@ -77,7 +77,7 @@ pub(super) fn open(
             }
         ));
     }
-    let spread = workers > 1 && spreading.is_none();
+    let spread = workers > 1 && receives && spreading.is_none();
     if spread && !found.spreads() {
         return Err(format!(
             "its driver {driver} cannot spread flows over {workers} workers (it has no RSS); run \
@@ -88,7 +88,7 @@ pub(super) fn open(
     let queues = found.open(number, spread).map_err(|refusal| explain(&refusal))?;
     let partial = VIRTUAL.contains(&driver.as_str());
     let mut remarks = vec![driver, ffi::version()];
-    if workers > 1 {
+    if workers > 1 && receives {
         let how = spreading.unwrap_or("RSS with a symmetric key");
         remarks.push(format!("flows to {workers} workers by {how}"));
     }

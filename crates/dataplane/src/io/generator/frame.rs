@@ -282,6 +282,13 @@ impl Template {
     }
 }
 
+/// Writes the VLAN of a frame that has a tag.
+pub(super) fn set_vlan(frame: &mut [u8], id: u16) {
+    if let Some(mut tag) = frame.get_mut(ether::HEADER_LEN..).and_then(Vlan::new) {
+        tag.set_tci(Tci(id));
+    }
+}
+
 /// Where the IP header begins.
 fn network(vlan: Option<u16>) -> usize {
     ether::HEADER_LEN + vlan.map_or(0, |_| tag::HEADER_LEN)
