@@ -135,7 +135,7 @@ fn changed(
         (None, Some(best)) => best?,
         (None, None) => return Err(NotPlaced::Infeasible),
     };
-    let steps = steps(problem, last, down, &plan);
+    let steps = steps(problem, (last, &seats), down, &plan);
     Ok(Changed { moved: moved(last, &plan), steps, plan })
 }
 
@@ -222,19 +222,30 @@ fn repaired(
     }
     let missing: Vec<usize> = (0..held.len()).filter(|at| held[*at].is_none()).collect();
     if !missing.is_empty() {
-        // Those that have no place are placed as if they were all.
-        let part = Problem {
-            chains: missing.iter().map(|at| problem.chains[*at].clone()).collect(),
-            hosts: problem.hosts.clone(),
-            ..*problem
+        let free: usize = left.cores.iter().sum();
+        let mut seats = match free >= missing.len() {
+            true => seated(problem, &missing, (&left, false), go_on),
+            false => None,
         };
-        let rack = Rack::of(&part);
-        let options = options::all(&rack, &part, false, go_on);
-        let asking: Vec<_> = part.chains.iter().zip(&options).collect();
-        let dual = dual(&left.by_pool(&rack), &asking, go_on)?;
-        let packer = Packer::within(&rack, &options, &dual, left);
-        let Packed { seats, .. } = packer.pack(go_on)?;
-        for (at, seat) in missing.iter().zip(seats) {
+        if seats.is_none() {
+            // Others have more cores than their least rates need.
+            let mut more = left.clone();
+            for (chain, of) in problem.chains.iter().zip(&held) {
+                let Some((placed, _)) = of else { continue };
+                for (group, spare) in spare(problem, chain, placed).into_iter().enumerate() {
+                    let on = placed.cores[group].keys();
+                    on.for_each(|host| more.cores[*host] += spare);
+                }
+            }
+            seats = seated(problem, &missing, (&more, true), go_on);
+            let taken = seats.iter().flatten().flat_map(|seat| &seat.cores);
+            for (host, cores) in taken {
+                let short = cores.saturating_sub(left.cores[*host]);
+                left.cores[*host] -= cores - short;
+                give_up(problem, &mut held, *host, short)?;
+            }
+        }
+        for (at, seat) in missing.iter().zip(seats?) {
             let placed = seat.placed(0.0);
             let chain = &problem.chains[*at];
             let shape = Shape::of(problem, chain, placed.sites.clone());
@@ -253,6 +264,81 @@ fn repaired(
         there.map(move |(function, _)| (chain, function))
     });
     switch.holds(&on_switch.collect::<Vec<_>>()).then_some(plan)
+}
+
+/// Places for some chains in what is left, as if they were all; with no more than their least rates need, if others have to
+/// give up cores for them.
+fn seated(
+    problem: &Problem,
+    chains: &[usize],
+    (left, is_least): (&Left, bool),
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Seat>> {
+    let mut part = Problem {
+        chains: chains.iter().map(|at| problem.chains[*at].clone()).collect(),
+        hosts: problem.hosts.clone(),
+        ..*problem
+    };
+    if is_least {
+        part.chains.iter_mut().for_each(|chain| chain.slo.max = chain.slo.min.max(1.0));
+    }
+    let rack = Rack::of(&part);
+    let options = options::all(&rack, &part, false, go_on);
+    let asking: Vec<_> = part.chains.iter().zip(&options).collect();
+    let dual = dual(&left.by_pool(&rack), &asking, go_on)?;
+    let Packed { seats, .. } = Packer::within(&rack, &options, &dual, left.clone()).pack(go_on)?;
+    Some(seats)
+}
+
+/// By group: cores that a chain's least rate does not need. Replicas on several hosts keep theirs.
+fn spare(problem: &Problem, chain: &Chain, placed: &Placed) -> Vec<usize> {
+    let shape = Shape::of(problem, chain, placed.sites.clone());
+    let of = |(group, on): (usize, &BTreeMap<usize, usize>)| {
+        let needed = chain.slo.min / shape.core_rate(problem, group) * (1.0 - EXACT);
+        let given: usize = on.values().sum();
+        if on.len() == 1 { given - (needed.ceil() as usize).clamp(1, given) } else { 0 }
+    };
+    placed.cores.iter().enumerate().map(of).collect()
+}
+
+/// Takes so many cores of a host from chains that have more than their least rates need, each where least is lost.
+fn give_up(
+    problem: &Problem,
+    held: &mut [Option<(Placed, Held)>],
+    host: usize,
+    cores: usize,
+) -> Option<()> {
+    for _ in 0..cores {
+        let mut least: Option<(f64, usize, usize)> = None;
+        for (at, of) in held.iter().enumerate() {
+            let Some((placed, (seat, limit))) = of else { continue };
+            if !seat.cores.contains_key(&host) {
+                continue;
+            }
+            let chain = &problem.chains[at];
+            let shape = Shape::of(problem, chain, placed.sites.clone());
+            for (group, spare) in spare(problem, chain, placed).into_iter().enumerate() {
+                if spare > 0 && placed.cores[group].contains_key(&host) {
+                    let mut fewer: Vec<usize> =
+                        placed.cores.iter().map(|on| on.values().sum()).collect();
+                    fewer[group] -= 1;
+                    let lost = limit - shape.rate(problem, chain, &fewer);
+                    let lost = chain.slo.price * lost;
+                    if least.is_none_or(|(least, ..)| lost < least) {
+                        least = Some((lost, at, group));
+                    }
+                }
+            }
+        }
+        let (_, at, group) = least?;
+        let (placed, of) = held[at].as_mut()?;
+        *placed.cores[group].get_mut(&host)? -= 1;
+        let chain = &problem.chains[at];
+        let shape = Shape::of(problem, chain, placed.sites.clone());
+        let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
+        *of = (Seat::on(&shape, placed), shape.rate(problem, chain, &cores));
+    }
+    Some(())
 }
 
 /// The rate that is left of a placed chain without some hosts.
@@ -286,7 +372,12 @@ fn takes(chain: &Chain, last: Option<&Placed>, now: &Placed) -> f64 {
 }
 
 /// Chains that change in an order in which as many as possible keep their least rates.
-fn steps(problem: &Problem, last: &[Option<Placed>], down: &[usize], plan: &Plan) -> Vec<Step> {
+fn steps(
+    problem: &Problem,
+    (last, seats): (&[Option<Placed>], &[Option<Held>]),
+    down: &[usize],
+    plan: &Plan,
+) -> Vec<Step> {
     let is_up = |placed: &Placed| {
         placed.cores.iter().flat_map(BTreeMap::keys).all(|host| !down.contains(host))
     };
@@ -302,7 +393,10 @@ fn steps(problem: &Problem, last: &[Option<Placed>], down: &[usize], plan: &Plan
     let mut waiting = Vec::new();
     for (chain, (last, now)) in last.iter().zip(&plan.chains).enumerate() {
         let min = problem.chains[chain].slo.min;
-        let was = last.as_ref().filter(|last| is_up(last)).map(|last| seat(chain, last));
+        let was = last.as_ref().filter(|last| is_up(last)).map(|last| match &seats[chain] {
+            Some((seat, _)) => seat.clone(),
+            None => seat(chain, last),
+        });
         if let Some(was) = &was {
             left.take(was, min);
         }

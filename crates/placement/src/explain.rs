@@ -96,7 +96,12 @@ pub struct Explanation {
 impl Explanation {
     /// In words, line by line.
     pub fn words(&self, problem: &Problem) -> String {
-        let conflict = self.conflict.iter().map(|of| format!("  {}", of.words(problem)));
+        let shown = |all: &[Demand]| {
+            let some = all.iter().take(SHOWN).map(|of| format!("  {}", of.words(problem)));
+            let more = all.len().saturating_sub(SHOWN);
+            let more = (more > 0).then(|| format!("  and {more} more"));
+            some.chain(more).collect::<Vec<_>>()
+        };
         let proof = match self.is_proven {
             true => "without any one of these, the others have a plan",
             false => "fewer of these may conflict already: the time was over",
@@ -107,10 +112,10 @@ impl Explanation {
             }
             false => format!("these demands conflict ({proof}):"),
         }];
-        lines.extend(conflict);
+        lines.extend(shown(&self.conflict));
         if !self.others.is_empty() {
             lines.push("without all of these, these conflict:".into());
-            lines.extend(self.others.iter().map(|of| format!("  {}", of.words(problem))));
+            lines.extend(shown(&self.others));
         }
         lines.push(match self.ways.is_empty() {
             true => "no change, and no two together, were found that suffice".into(),
@@ -123,6 +128,9 @@ impl Explanation {
         lines.join("\n")
     }
 }
+
+/// Demands that are shown of a set.
+const SHOWN: usize = 20;
 
 /// A problem without some of its demands.
 fn without(problem: &Problem, dropped: &[Demand]) -> Problem {
@@ -278,6 +286,10 @@ impl Asking<'_> {
             let new: Vec<Demand> = some.into_iter().filter(|of| !dropped.contains(of)).collect();
             if new.is_empty() {
                 continue;
+            }
+            if !go_on() {
+                is_proven = false;
+                break;
             }
             let fewer: Vec<Demand> = dropped.iter().chain(&new).copied().collect();
             match self.ask(&without(self.problem, &fewer), go_on) {

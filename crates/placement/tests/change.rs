@@ -2,7 +2,7 @@
 
 use placement::{
     Chain, FixedOrder, Kind, NotPlaced, Placed, Plan, Policy, Problem, Roomy, Site, Switch, Wish,
-    change, check, lemur, place, two_choices, without_hosts,
+    backup, change, check, lemur, place, two_choices, without_hosts,
 };
 
 fn chain(at: usize) -> Chain {
@@ -87,6 +87,23 @@ fn one_chain_more_moves_no_other() {
     assert_eq!(check(&problem, &Roomy, &next.plan).err(), None);
     assert_eq!(next.moved, []);
     assert!(next.steps.iter().all(|step| step.keeps_its_least));
+}
+
+/// A backup moves what was on the server that fails, and nothing else.
+#[test]
+fn a_backup_moves_nothing_else() {
+    let mut problem = rack(8, 5);
+    problem.chains.iter_mut().for_each(|chain| chain.slo.max = 1e11);
+    let plan = best(&problem);
+    for down in 0..5 {
+        let next = backup(&problem, &Roomy, &plan, down, &mut || true).expect("there is room");
+        let less = without_hosts(&problem, &[down]);
+        assert_eq!(check(&less, &Roomy, &next.plan).err(), None);
+        for (chain, function) in next.moved {
+            let was = &plan.chains[chain];
+            assert!(is_on(was, down), "function {function} of chain {chain} was elsewhere");
+        }
+    }
 }
 
 #[test]
