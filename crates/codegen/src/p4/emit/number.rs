@@ -12,7 +12,7 @@ use super::super::Arch;
 use super::checksum::Sums;
 use crate::Lack;
 use crate::headers::{self, Instance, Placed, is_implied};
-use crate::number::ones;
+use crate::number::{evaluate, ones};
 use crate::rule::prefixes;
 
 /// An expression.
@@ -168,26 +168,12 @@ impl<'a> Numbers<'a> {
         Expr::constant(0, width)
     }
 
-    /// A number that lookups bind, if its row is known.
-    fn row(&self, lookup: LookupId, index: u8) -> Option<u128> {
-        Some(self.rows.get(&lookup)?.get(usize::from(index)).copied().unwrap_or(0))
-    }
-
     /// A number, if it is a constant.
     pub(super) fn value(&self, term: TermId) -> Option<u128> {
         match self.program.term(term) {
+            Term::Input(_) => None,
             Term::Const(value) => Some(*value),
-            Term::Bound(lookup, index) => self.row(*lookup, *index),
-            Term::Slice { of, low, width } => {
-                let whole = self.value(*of)?;
-                Some(whole.checked_shr((*low).into()).unwrap_or(0) & ones((*width).into()))
-            }
-            Term::Binary(op, a, b) => Some(op.apply(self.value(*a)?, self.value(*b)?)),
-            Term::Concat { high, low, width } => {
-                let (high, low) = (self.value(*high)?, self.value(*low)?);
-                Some(high.checked_shl((*width).into()).unwrap_or(0) | low)
-            }
-            _ => None,
+            _ => evaluate(self.program, term, self.rows, None),
         }
     }
 
