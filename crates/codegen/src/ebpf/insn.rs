@@ -251,35 +251,69 @@ impl std::error::Error for TooFar {}
 /// A jump that is always made and says how far in 32 bits.
 const ALWAYS_FAR: u8 = 0x06;
 
+/// How far conditions jump themselves: the kernel puts instructions between those that it loads, and then has to say it in 16 bits, too.
+const NEAR: i32 = 1 << 13;
+
 /// Puts a program together: jumps are counted in instructions from the next one on.
 ///
 /// # Errors
 /// If a jump leads too far, or to no label.
 pub fn assemble<L: Copy + Eq + Hash>(lines: &[Line<L>]) -> Result<Vec<u64>, TooFar> {
-    let (mut places, mut count) = (HashMap::new(), 0_i64);
-    for line in lines {
-        match line {
-            Line::Label(label) => drop(places.insert(*label, count)),
-            Line::Do(_) | Line::If(..) => count += 1,
-        }
-    }
-    let mut words = Vec::with_capacity(count as usize);
-    for line in lines {
-        let next = words.len() as i64 + 1;
-        match *line {
-            Line::Do(word) => words.push(word),
-            Line::If(code, left, right, number, label) => {
-                let by = places.get(&label).ok_or(TooFar)? - next;
-                words.push(match (i16::try_from(by), i32::try_from(by)) {
-                    (Ok(by), _) => instruction(code, left, right, by, number),
-                    (_, Ok(by)) if code == ALWAYS => instruction(ALWAYS_FAR, 0, 0, 0, by),
-                    _ => return Err(TooFar),
-                });
+    assemble_lines(lines).map(|(words, _)| words)
+}
+
+/// The same, with the instruction that each line begins at, and the end. A condition that leads further than its
+/// instruction can say is turned round and skips a jump that can.
+///
+/// # Errors
+/// Those of [`assemble`].
+pub fn assemble_lines<L: Copy + Eq + Hash>(
+    lines: &[Line<L>],
+) -> Result<(Vec<u64>, Vec<usize>), TooFar> {
+    let mut is_far = vec![false; lines.len()];
+    loop {
+        let (mut starts, mut labels, mut count) = (Vec::new(), HashMap::new(), 0);
+        for (line, is_far) in lines.iter().zip(&is_far) {
+            starts.push(count);
+            match line {
+                Line::Label(label) => drop(labels.insert(*label, count)),
+                Line::Do(_) | Line::If(..) => count += 1 + usize::from(*is_far),
             }
-            Line::Label(_) => {}
+        }
+        starts.push(count);
+        let by = |at: usize, to: &L| -> Result<i32, TooFar> {
+            let to = i64::try_from(*labels.get(to).ok_or(TooFar)?).map_err(|_| TooFar)?;
+            let next = i64::try_from(starts[at + 1]).map_err(|_| TooFar)?;
+            i32::try_from(to - next).map_err(|_| TooFar)
+        };
+        let (mut words, mut grown) = (Vec::with_capacity(count), false);
+        for (at, line) in lines.iter().enumerate() {
+            match line {
+                Line::Label(_) => {}
+                Line::Do(word) => words.push(*word),
+                Line::If(code, left, right, number, to) => {
+                    let by = by(at, to)?;
+                    let near = i16::try_from(by).ok().filter(|_| (-NEAR..NEAR).contains(&by));
+                    match near {
+                        _ if is_far[at] => {
+                            let code = opposite(*code).ok_or(TooFar)?;
+                            words.push(instruction(code, *left, *right, 1, *number));
+                            words.push(instruction(ALWAYS_FAR, 0, 0, 0, by));
+                        }
+                        Some(by) => words.push(instruction(*code, *left, *right, by, *number)),
+                        None if *code == ALWAYS => {
+                            words.push(instruction(ALWAYS_FAR, 0, 0, 0, by));
+                        }
+                        // What is longer may have others lead further.
+                        None => (is_far[at], grown) = (true, true),
+                    }
+                }
+            }
+        }
+        if !grown {
+            return Ok((words, starts));
         }
     }
-    Ok(words)
 }
 
 #[cfg(test)]
@@ -297,5 +331,10 @@ mod tests {
         far.resize(40_001, Line::Do(EXIT));
         far.extend([Line::Label("end"), Line::Do(EXIT)]);
         assert_eq!(assemble(&far).unwrap()[0], instruction(0x06, 0, 0, 0, 40_000));
+        far[0] = line("end");
+        let (words, starts) = assemble_lines(&far).unwrap();
+        assert_eq!(words[0], instruction(NOT_EQUAL, 1, 0, 1, 7));
+        assert_eq!(words[1], instruction(0x06, 0, 0, 0, 40_000));
+        assert_eq!((starts[..3].to_vec(), starts.last()), (vec![0, 2, 3], Some(&40_003)));
     }
 }

@@ -227,21 +227,14 @@ impl<'a, 'b> Emitter<'a, 'b> {
             self.op(insn::EXIT);
         }
         self.shorten();
-        let words = insn::assemble(&self.lines)
-            .map_err(|_| (start, Lack::Room("instructions", self.lines.len(), 32_767)))?;
+        let (words, starts) = insn::assemble_lines(&self.lines).map_err(|_| {
+            (start, Lack::Room("instructions", self.lines.len(), MOST_INSTRUCTIONS))
+        })?;
         if words.len() > MOST_INSTRUCTIONS {
             return Err((start, Lack::Room("instructions", words.len(), MOST_INSTRUCTIONS)));
         }
-        // Labels are no instructions.
-        let mut places = Vec::with_capacity(self.lines.len() + 1);
-        let mut count = 0;
-        for line in &self.lines {
-            places.push(count);
-            count += usize::from(!matches!(line, Line::Label(_)));
-        }
-        places.push(count);
         for block in &mut self.blocks {
-            block.first = places[block.first];
+            block.first = starts[block.first];
         }
         let blocks = std::mem::take(&mut self.blocks);
         let mut maps = Vec::new();
