@@ -42,7 +42,7 @@ impl Daemons {
         let mut database = tool("ovsdb-server");
         database.args(["--remote=punix:db.sock", "--unixctl=db.ctl", "conf.db"]).args(QUIET);
         let database = Process::start(&mut database);
-        until("the database listens", || folder.join("db.sock").exists());
+        until("the database listens", || UnixStream::connect(folder.join("db.sock")).is_ok());
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init"]));
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
         let set = ["set", "Open_vSwitch", ".", "other_config:userspace-tso-enable=true"];
