@@ -427,21 +427,33 @@ pub fn compile(
     let programs = synthesize_tables(graph, models).programs;
     let is_given = files.is_some();
     let mut best: Option<Result<Compiled, NotCompiled>> = None;
-    // Flows are looked up on the device as far as that is proven.
-    for sought in Sought::ALL {
+    // Flows are looked up on the device as far as that is proven, by part.
+    let mut sought = vec![Sought::All; wires.ingress.len()];
+    loop {
         let division =
-            divide_seeking(&programs, wires, target, (site, origin), files.clone(), sought);
+            divide_seeking(&programs, wires, target, (site, origin), files.clone(), &sought);
         let made = division.and_then(|division| prove(graph, target, site, division));
-        match made {
-            Ok(made) if made.parts.iter().all(|part| part.proof.holds()) => return Ok(made),
-            Ok(made) if !target.leases() => return Ok(made),
-            Err(why) if !target.leases() => return Err(why),
-            // What differs in files that are given is told as of what they are most likely to be.
-            made if is_given && best.as_ref().is_some_and(Result::is_ok) => drop(made),
-            made => best = Some(made),
+        let is_proven: Vec<bool> = match &made {
+            Ok(made) => made.parts.iter().map(|part| part.proof.holds()).collect(),
+            Err(_) => vec![false; sought.len()],
+        };
+        if !target.leases() || is_proven.iter().all(|proven| *proven) {
+            return made;
+        }
+        // What differs in files that are given is told as of what they are most likely to be.
+        if !(is_given && best.as_ref().is_some_and(Result::is_ok)) {
+            best = Some(made);
+        }
+        let mut open = false;
+        for (sought, is_proven) in sought.iter_mut().zip(is_proven) {
+            if let Some(less) = sought.less().filter(|_| !is_proven) {
+                (*sought, open) = (less, true);
+            }
+        }
+        if !open {
+            return best.unwrap_or(Err(NotCompiled::NoWires));
         }
     }
-    best.unwrap_or(Err(NotCompiled::NoWires))
 }
 
 /// Which flows a device looks up, if it goes by any.
@@ -454,7 +466,14 @@ enum Sought {
 }
 
 impl Sought {
-    const ALL: [Self; 3] = [Self::All, Self::Prolonged, Self::None];
+    /// Fewer of them.
+    fn less(self) -> Option<Self> {
+        match self {
+            Self::All => Some(Self::Prolonged),
+            Self::Prolonged => Some(Self::None),
+            Self::None => None,
+        }
+    }
 
     /// Lookups that are left to cores.
     fn left(self, program: &Program) -> BTreeMap<StepId, Lack> {
@@ -531,16 +550,18 @@ pub fn divide(
     origin: Origin<'_>,
     files: Option<Vec<File>>,
 ) -> Result<Division, NotCompiled> {
-    let mut last = Err(NotCompiled::NoWires);
-    // A key that is not read back is left to cores, too.
-    for sought in Sought::ALL {
-        let around = (site, origin);
-        last = divide_seeking(programs, wires, target, around, files.clone(), sought);
-        if !target.leases() || !matches!(last, Err(NotCompiled::Unread(_))) {
-            break;
+    let mut sought = Sought::All;
+    loop {
+        let all = vec![sought; wires.ingress.len()];
+        let made = divide_seeking(programs, wires, target, (site, origin), files.clone(), &all);
+        match sought.less() {
+            // A key that is not read back is left to cores, too.
+            Some(less) if target.leases() && matches!(made, Err(NotCompiled::Unread(_))) => {
+                sought = less;
+            }
+            _ => return made,
         }
     }
-    last
 }
 
 fn divide_seeking(
@@ -549,7 +570,7 @@ fn divide_seeking(
     target: &dyn Target,
     (site, origin): (&Site, Origin<'_>),
     files: Option<Vec<File>>,
-    sought: Sought,
+    sought: &[Sought],
 ) -> Result<Division, NotCompiled> {
     let port = |wire: &String| {
         let port = site.ports.get(wire).map(|port| port.number);
@@ -578,7 +599,7 @@ fn divide_seeking(
     }
     // What does not fit is left to cores, and the rest is tried again.
     let mut full: Vec<BTreeMap<StepId, Lack>> =
-        behind.iter().map(|(.., program)| left_out(program, target, sought)).collect();
+        behind.iter().zip(sought).map(|(of, sought)| left_out(&of.2, target, *sought)).collect();
     let (parts, files, read, tables) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();

@@ -285,15 +285,17 @@ impl<'a> Dividing<'a> {
         matches!(step, Step::Lookup { lookup, .. } if self.program.flows(*lookup).is_some())
     }
 
-    /// Where nearly all packets go at a condition that the device cannot test.
-    fn usual(&self, step: &Step) -> Option<StepId> {
+    /// Where nearly all packets go at a condition that the device cannot test: those that are as they should be, or
+    /// else where most exits are.
+    fn usual(&self, at: StepId) -> Option<StepId> {
         let gain = |to: &StepId| self.gains[to.0 as usize];
-        match step {
-            Step::Test { .. } | Step::Switch { .. } => {
+        match self.program.step(at) {
+            step @ (Step::Test { .. } | Step::Switch { .. }) => {
                 let all: Vec<StepId> = step.next().collect();
                 // The first of several that are alike.
-                let usual = all.iter().copied().rev().max_by_key(gain)?;
-                (gain(&usual) > 0).then_some(usual)
+                let most = || all.iter().copied().rev().max_by_key(gain);
+                let sound = self.sound_side(at).filter(|side| gain(side) > 0);
+                sound.or_else(most).filter(|usual| gain(usual) > 0)
             }
             Step::Classify { .. } | Step::Lookup { .. } | Step::Exit(_) => None,
         }
@@ -345,8 +347,7 @@ impl<'a> Dividing<'a> {
                 }
                 Asked::Step(step) => match self.program.step(*step) {
                     Step::Test { atom, yes, .. } => {
-                        holds == [atom.clone()]
-                            && self.usual(self.program.step(*step)) == Some(*yes)
+                        holds == [atom.clone()] && self.usual(*step) == Some(*yes)
                     }
                     _ => false,
                 },
@@ -388,7 +389,7 @@ impl<'a> Dividing<'a> {
             Asked::Presumed(..) => None,
             Asked::Step(step) => match self.program.step(step) {
                 Step::Lookup { hit, .. } => Some(*hit),
-                step => self.usual(step),
+                _ => self.usual(step),
             },
         }
     }
@@ -459,7 +460,7 @@ impl<'a> Dividing<'a> {
                     return Place::Device { at, left, before };
                 }
                 None => None,
-                Some(_) => self.usual(step),
+                Some(_) => self.usual(at),
             };
             let Some(usual) = usual else { return Place::stopped(before, at) };
             before.push(Asked::Step(at));
@@ -475,10 +476,10 @@ impl<'a> Dividing<'a> {
             }
             Asked::Step(step) => match self.program.step(step) {
                 Step::Lookup { .. } => true,
-                of => {
+                _ => {
                     let lack = self.lacks[step.0 as usize].as_ref();
                     let side = self.sound_side(step);
-                    lack.is_some_and(self.ends.trust) && side.is_some() && side == self.usual(of)
+                    lack.is_some_and(self.ends.trust) && side.is_some() && side == self.usual(step)
                 }
             },
         }
@@ -557,7 +558,7 @@ impl<'a> Dividing<'a> {
                 }
                 any = true;
             }
-            let (mut step, usual) = (step.clone(), self.usual(step));
+            let (mut step, usual) = (step.clone(), self.usual(at));
             let is_spared = usual.is_some() && self.is_trusted(Asked::Step(at));
             step.map_next(|next| match is_spared && Some(next) != usual {
                 true => broken,

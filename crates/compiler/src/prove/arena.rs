@@ -531,6 +531,15 @@ impl Arena {
             let rest = self.concat(second, low, width);
             return self.concat(first, rest, u32::from(inner) + width);
         }
+        // Bits that are beside each other in one field are put together first.
+        if let Term::Concat { high: first, low: second, width: inner } = *self.term(low)
+            && let Some(between @ 1..) = width.checked_sub(inner.into())
+        {
+            let joined = self.concat(high, first, between);
+            if !matches!(self.term(joined), Term::Concat { .. }) {
+                return self.concat(joined, second, inner.into());
+            }
+        }
         match (self.term(high).clone(), self.term(low).clone()) {
             (Term::Const(0), _) => low,
             (Term::Const(h), Term::Const(l)) if width < 128 => self.constant(h << width | l),
