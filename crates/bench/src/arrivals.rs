@@ -121,10 +121,21 @@ pub struct DueTimes {
 }
 
 impl DueTimes {
-    /// At distances whose mean is 1, from each packet to the next, over and over; they are scaled to a mean rate in packets
-    /// per second.
-    pub fn recorded(distances: Arc<[f64]>, rate: f64) -> Self {
-        Self { distances, ..Arrivals::Recorded.times(rate, 0) }
+    /// At distances from each packet to the next, over and over, from a packet on: so many of them are scaled to a mean
+    /// rate in packets per second.
+    pub fn recorded(distances: Arc<[f64]>, rate: f64, first: u64, count: u64) -> Self {
+        let mut times = Arrivals::Recorded.times(rate, 0);
+        if let Ok(all @ 1..) = u64::try_from(distances.len()) {
+            let rest = distances.iter().cycle().skip((first % all) as usize);
+            let rest = rest.take((count % all) as usize);
+            let loops = (count / all) as f64 * distances.iter().sum::<f64>();
+            let sum = loops + rest.sum::<f64>();
+            // Packets that came all at once come so again.
+            times.gap *= if sum > 0.0 { count as f64 / sum } else { 1.0 };
+            times.number = first;
+        }
+        times.distances = distances;
+        times
     }
 
     fn exponential(&mut self, mean: f64) -> f64 {
@@ -195,9 +206,19 @@ mod tests {
 
     #[test]
     fn recorded_distances_are_scaled_and_come_again() {
-        let mut times = DueTimes::recorded(Arc::from([0.5, 2.0, 0.5]), 1e6);
-        let times: Vec<u64> = (0..7).map(|_| times.next_due()).collect();
-        assert_eq!(times, [0, 500, 2500, 3000, 3500, 5500, 6000]);
+        let due = |distances: &[f64], first, count| -> Vec<u64> {
+            let mut times = DueTimes::recorded(Arc::from(distances), 1e6, first, count);
+            (0..=count).map(|_| times.next_due()).collect()
+        };
+        let odd = [0.5, 2.0, 0.5];
+        assert_eq!(due(&odd, 0, 6), [0, 500, 2500, 3000, 3500, 5500, 6000]);
+        // The rate is that of the packets that are offered, wherever they begin.
+        assert_eq!(due(&odd, 1, 2), [0, 1600, 2000]);
+        assert_eq!(due(&odd, 5, 4), [0, 571, 1142, 3428, 4000]);
+        for (first, count) in [(0, 1), (1, 7), (2, 300)] {
+            assert!(due(&odd, first, count).last().unwrap().abs_diff(count * 1000) <= 1);
+        }
+        assert_eq!((due(&[0.0], 3, 3), due(&[], 3, 3)), (vec![0; 4], vec![0, 1000, 2000, 3000]));
     }
 
     #[test]

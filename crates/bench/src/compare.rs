@@ -66,21 +66,36 @@ impl Figure {
 
 /// Compares two reports; differences up to `tolerance`, a share, count as none.
 pub fn compare(old: &Report, new: &Report, tolerance: f64) -> Comparison {
-    let mut figures = Vec::new();
-    if let (Some(before), Some(after)) = (&old.cost, &new.cost) {
-        let (before, after) = (&before.time, &after.time);
-        let found = ratio(&after.values, &before.values);
-        let medians = (before.median, after.median);
-        figures.push(Figure::new("ns per packet".into(), medians, found, (false, tolerance)));
+    let (mut figures, mut missing) = (Vec::new(), Vec::new());
+    match (&old.cost, &new.cost) {
+        (Some(before), Some(after)) => {
+            let (before, after) = (&before.time, &after.time);
+            let found = ratio(&after.values, &before.values);
+            let medians = (before.median, after.median);
+            figures.push(Figure::new("ns per packet".into(), medians, found, (false, tolerance)));
+        }
+        (Some(_), None) => missing.push("ns per packet".to_string()),
+        (None, _) => {}
     }
-    figures.extend(rates((&old.throughput, &new.throughput), "", tolerance));
+    let mut add_rates = |old: &[Throughput], new: &[Throughput], of: &str| {
+        for before in old {
+            let name = format!("{} Mpps{of}", before.goal);
+            match new.iter().find(|after| after.goal == before.goal) {
+                Some(after) => figures.extend(rate((before, after), name, tolerance)),
+                None => missing.push(name),
+            }
+        }
+    };
+    add_rates(&old.throughput, &new.throughput, "");
     for before in &old.sizes {
-        let Some(after) = new.sizes.iter().find(|at| at.size == before.size) else { continue };
+        let after = new.sizes.iter().find(|at| at.size == before.size);
+        let after = after.map_or(&[][..], |after| &after.throughput);
         let of = format!(", frames of {} bytes", before.size);
-        figures.extend(rates((&before.throughput, &after.throughput), &of, tolerance));
+        add_rates(&before.throughput, after, &of);
     }
     for before in &old.latency {
         let Some(after) = new.latency.iter().find(|load| load.percent == before.percent) else {
+            missing.push(format!("latency at {} % of NDR", before.percent));
             continue;
         };
         for (name, before_all, after_all) in
@@ -94,26 +109,27 @@ pub fn compare(old: &Report, new: &Report, tolerance: f64) -> Comparison {
     }
     // A report without a figure has nothing to compare there.
     figures.retain(|figure| figure.ratio.is_finite());
-    Comparison { figures, remarks: remarks(old, new) }
+    let mut remarks = remarks(old, new);
+    if !missing.is_empty() {
+        remarks.push(format!("not in the new report: {}", missing.join("; ")));
+    }
+    Comparison { figures, remarks }
 }
 
-/// The throughputs that both have.
-fn rates(
-    (old, new): (&[Throughput], &[Throughput]),
-    of: &str,
+/// A throughput of both; one that is no longer found is worse, whatever the tolerance.
+fn rate(
+    (before, after): (&Throughput, &Throughput),
+    name: String,
     tolerance: f64,
-) -> impl Iterator<Item = Figure> {
-    old.iter().filter_map(move |before| {
-        let after = new.iter().find(|after| after.goal == before.goal)?;
-        let (old_lower, new_lower) = (before.lower?, after.lower?);
-        let (old_upper, new_upper) =
-            (before.upper.unwrap_or(old_lower), after.upper.unwrap_or(new_lower));
-        let found =
-            (after.throughput / before.throughput, (new_lower / old_upper, new_upper / old_lower));
-        let values = (before.throughput / 1e6, after.throughput / 1e6);
-        let name = format!("{} Mpps{of}", before.goal);
-        Some(Figure::new(name, values, found, (true, tolerance)))
-    })
+) -> Option<Figure> {
+    let old_lower = before.lower?;
+    let old_upper = before.upper.unwrap_or(old_lower);
+    let confidence = after
+        .lower
+        .map_or((0.0, 0.0), |lower| (lower / old_upper, after.upper.unwrap_or(lower) / old_lower));
+    let found = (after.throughput / before.throughput, confidence);
+    let values = (before.throughput / 1e6, after.throughput / 1e6);
+    Some(Figure::new(name, values, found, (true, tolerance)))
 }
 
 fn remarks(old: &Report, new: &Report) -> Vec<String> {
@@ -129,6 +145,8 @@ fn remarks(old: &Report, new: &Report) -> Vec<String> {
     let build = |report: &Report| if report.environment.debug_build { "debug" } else { "release" };
     differ("the build", build(old), build(new));
     differ("the arrival process", &old.arrivals, &new.arrivals);
+    differ("the place", &old.place, &new.place);
+    differ("the number of cores", &old.cores.to_string(), &new.cores.to_string());
     if old.traffic != new.traffic {
         remarks.push("the traffic differs".into());
     }
@@ -136,6 +154,11 @@ fn remarks(old: &Report, new: &Report) -> Vec<String> {
 }
 
 impl Comparison {
+    /// Whether there is nothing that both have: nothing is known of better or worse.
+    pub fn is_empty(&self) -> bool {
+        self.figures.is_empty()
+    }
+
     /// Whether anything is worse.
     pub fn is_worse(&self) -> bool {
         self.figures.iter().any(|figure| figure.verdict == Verdict::Worse)
@@ -162,5 +185,46 @@ impl Comparison {
         }
         let remarks: String = self.remarks.iter().map(|remark| format!("! {remark}\n")).collect();
         table.render() + &remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::tests::report;
+
+    #[test]
+    fn what_is_no_longer_found_is_worse() {
+        let (old, mut new) = (report(), report());
+        assert!(!compare(&old, &new, 0.05).is_worse());
+        (new.throughput[0].lower, new.throughput[0].throughput) = (None, 0.0);
+        let found = compare(&old, &new, 1e9);
+        let ndr = found.figures.iter().find(|figure| figure.name == "NDR Mpps").unwrap();
+        assert_eq!((ndr.verdict, ndr.ratio, ndr.confidence), (Verdict::Worse, 0.0, (0.0, 0.0)));
+        assert!(found.is_worse() && found.render().contains("WORSE"), "{}", found.render());
+        // What was found only now is nothing to compare with.
+        assert!(!compare(&new, &old, 0.05).figures.iter().any(|figure| figure.name == "NDR Mpps"));
+    }
+
+    #[test]
+    fn what_only_one_report_has_is_remarked() {
+        let (old, mut new) = (report(), report());
+        (new.cost, new.cores, new.place) = (None, 2, "elsewhere".into());
+        new.latency.clear();
+        new.throughput.pop();
+        new.sizes.clear();
+        let found = compare(&old, &new, 0.05);
+        let said = found.remarks.join("\n");
+        for words in [
+            "the place differs: in memory",
+            "the number of cores differs: 1 before, 2 now",
+            "not in the new report: ns per packet; PDR Mpps; NDR Mpps, frames of imix bytes; PDR Mpps, frames of imix \
+             bytes; latency at 90 % of NDR",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert!(!found.is_empty() && !found.is_worse());
+        new.throughput.clear();
+        assert!(compare(&old, &new, 0.05).is_empty());
     }
 }

@@ -170,6 +170,7 @@ pub fn measure_on_cores(
             programs: Vec::new(),
             peers: Vec::new(),
             forwarded,
+            by_tester: false,
             remarks: Vec::new(),
         })
     })?;
@@ -326,14 +327,26 @@ pub(crate) fn beside_workers<T>(
         let workers: Vec<_> = (0..cores.len()).map(start).collect();
         // One that fails is never ready.
         let all_work = workers.iter().all(|(_, is_ready)| is_ready.recv().is_ok());
-        let done = all_work.then(work);
-        is_done.store(true, Ordering::Relaxed);
+        let done = {
+            // Workers end even if the work panics: the scope waits for them.
+            let _ended = Ends(&is_done);
+            all_work.then(work)
+        };
         let gone = || Failed::Message("a worker ended".into());
         for (worker, _) in workers {
             worker.join().unwrap_or_else(|_| Err(gone()))?;
         }
         done.unwrap_or_else(|| Err(gone()))
     })
+}
+
+/// Says that all is done once it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A worker.
@@ -384,4 +397,39 @@ fn saturate(
         left: subject.bed.left() - left,
         time: machine.cpu_time().saturating_sub(time),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use dataplane::clock::RealClock;
+
+    use super::*;
+    use crate::measure::Effort;
+
+    #[test]
+    fn workers_end_with_what_is_done_beside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.click");
+        std::fs::write(&file, "FromDevice(in) -> ToDevice(out);").unwrap();
+        let request = Request {
+            chain: file.to_str().unwrap(),
+            variables: Default::default(),
+            inputs: Default::default(),
+            devices: Vec::new(),
+            traffic: None,
+            peers: Vec::new(),
+            seed: 0,
+            sizes: Vec::new(),
+            arrivals: Arrivals::Constant,
+            effort: Effort { trial: 0.01 },
+        };
+        let time: Arc<dyn Time> = Arc::new(RealClock::new());
+        let cores = &dataplane::worker::cpus()[..1];
+        let beside =
+            || beside_workers(&request, cores, &time, || -> Result<(), _> { panic!("odd") });
+        assert!(catch_unwind(AssertUnwindSafe(beside)).is_err());
+        assert_eq!(beside_workers(&request, cores, &time, || Ok(7)).ok(), Some(7));
+    }
 }

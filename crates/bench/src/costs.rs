@@ -75,7 +75,7 @@ fn attack(generator: &mut Generator, mix: Mix) {
     (generator.mix, generator.protocols, generator.count) = (mix, vec![protocol], PACKETS);
 }
 
-const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Cycles are time by the \
+const METHOD: &str = "In bursts of 32 at full load. Cycles are time by the \
     frequency of the time stamp counter. Network functions and programs: time of sampled bursts by the monotonic clock, \
     divided by their packets; programs run wherever there are any. Packets of new flows \
     come once; all others over and over. Input and output: CPU time of a packet that is copied in and out without a chain. \
@@ -136,7 +136,12 @@ pub fn measure_costs(
             "the CPUs are virtual: the cost of a hand-off depends on which cores the hypervisor runs them on".into(),
         );
     }
-    let mut method = METHOD.to_string();
+    let mut method = match others.len() {
+        0 => "In memory, on one core. ".to_string(),
+        count => {
+            format!("In memory, on one core while {count} others take packets through the chain. ")
+        }
+    } + METHOD;
     if let Some(live) = live {
         let found =
             live::measure_io(request, live, (time, meter), frequency, progress, is_stopped)?;

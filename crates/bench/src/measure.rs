@@ -27,7 +27,7 @@ use crate::report::{
     self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
     Traffic, VERSION, distribution,
 };
-use crate::search::{Goal, Range, Trial, search};
+use crate::search::{Goal, Range, Trial, best_of, search};
 use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
@@ -283,6 +283,7 @@ pub fn measure(
         programs,
         peers,
         forwarded,
+        by_tester: false,
         remarks,
     };
     remark(&mut report);
@@ -533,7 +534,8 @@ impl<'a> Traffics<'a> {
 }
 
 fn mean(shares: &[f64]) -> f64 {
-    shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    // The sum of none is -0.
+    (shares.iter().sum::<f64>() + 0.0) / shares.len().max(1) as f64
 }
 
 /// How many of some shares of the time mark what they were taken from.
@@ -717,7 +719,8 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Searches for the non-drop rate and the partial drop rate.
+    /// Searches for the non-drop rate and the partial drop rate. A first trial that was disturbed, or of which nothing came,
+    /// is repeated.
     pub(crate) fn search(
         &self,
         range: Range,
@@ -727,9 +730,14 @@ impl<'a> Lab<'a> {
         let goals = [goal(0.0), goal(0.005)];
         let mut taken = Vec::new();
         let found = search(&goals, range, |load| {
-            let (trial, disturbed) = self.watched(|| trial(load))?;
+            let mut attempt = || self.watched(|| trial(load));
+            // The search begins from what the first one forwards.
+            let (done, disturbed) = match taken.is_empty() {
+                true => best_of(attempt, |trial| 1.0 - trial.loss_ratio())?,
+                false => attempt()?,
+            };
             taken.push(disturbed);
-            Ok::<_, Failed>(trial)
+            Ok::<_, Failed>(done)
         })?;
         // Trials of one goal come after those of the one before.
         let mut taken = taken.into_iter();

@@ -39,8 +39,8 @@ enum Arrival {
     AsTaken,
     /// So many, at equal distances.
     Constant { start: u64, gap: f64, count: u64 },
-    /// So many, at times that are drawn; the next is due at `next`.
-    Drawn { start: u64, times: DueTimes, next: u64, count: u64 },
+    /// So many frames from the first one on, at times that are drawn; the next is due at `next`.
+    Drawn { start: u64, times: DueTimes, next: u64, first: u64, count: u64 },
 }
 
 /// A source of frames, and the ring before it.
@@ -79,7 +79,7 @@ impl Source {
                 let elapsed = self.time.now().saturating_sub(*start) as f64;
                 (((elapsed / *gap) as u64 + 1).min(*count), *count)
             }
-            Arrival::Drawn { start, times, next, count } => {
+            Arrival::Drawn { start, times, next, count, .. } => {
                 let (now, mut due) = (self.time.now(), self.came);
                 while due < *count && *next <= now {
                     if self.waiting + (due - self.came) < RING {
@@ -104,7 +104,7 @@ impl Source {
     }
 
     fn take(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) {
-        let even = match self.arrival {
+        let (offset, even) = match self.arrival {
             Arrival::Never => return,
             Arrival::AsTaken => {
                 self.frames.append(self.next, burst, batch, pool);
@@ -112,15 +112,15 @@ impl Source {
                 self.taken += burst as u64;
                 return;
             }
-            Arrival::Constant { start, gap, .. } => Some((start, gap)),
-            Arrival::Drawn { .. } => None,
+            Arrival::Constant { start, gap, .. } => (0, Some((start, gap))),
+            Arrival::Drawn { first, .. } => (first, None),
         };
         self.is_over();
         let mut left = burst as u64;
         while let Some(range) = self.ring.front_mut().filter(|_| left > 0) {
             let count = left.min(range.end - range.start);
             let (first, before) = (range.start, batch.len());
-            self.frames.append(first, count as usize, batch, pool);
+            self.frames.append(offset + first, count as usize, batch, pool);
             let fresh = &mut batch.as_mut_slice()[before..];
             match even {
                 Some((start, gap)) => {
@@ -334,20 +334,13 @@ impl Bed {
         let gap = 1e9 * sources / rate;
         let count = ((seconds * 1e9 / gap) as u64).max(1);
         let overflowed = overflows(router);
+        let mut drawn = self.draw((rate / sources, count), (arrivals, seed)).into_iter();
         let start = self.time.now();
         self.sink.borrow_mut().latencies = with_latencies.then(|| (start, latencies()));
-        let recorded: Vec<_> = self.sources.iter().map(|s| s.borrow().distances.clone()).collect();
-        let mut recorded = recorded.into_iter();
         self.begin(|number| {
-            if arrivals != Arrivals::Constant {
-                let rate = rate / sources;
-                let distances = recorded.next().flatten();
-                let mut times = match distances.filter(|_| arrivals == Arrivals::Recorded) {
-                    Some(distances) => DueTimes::recorded(distances, rate),
-                    None => arrivals.times(rate, seed.wrapping_add(number as u64)),
-                };
+            if let Some((mut times, first)) = drawn.next() {
                 let next = start + times.next_due();
-                return Arrival::Drawn { start, times, next, count };
+                return Arrival::Drawn { start, times, next, first, count };
             }
             // Sources take turns.
             let start = start + (number * gap / sources) as u64;
@@ -377,6 +370,31 @@ impl Bed {
         let latencies = self.sink.borrow_mut().latencies.take();
         let latencies = latencies.map_or_else(statistics::latencies, |(_, latencies)| latencies);
         Ok(Offered { trial: Trial { offered: came, lost }, latencies })
+    }
+
+    /// For each source the times at which so many packets are due, and the frame that they begin with; nothing if they come
+    /// at equal distances. Recorded times begin where the seed has it: a load that is shorter than the capture is not always
+    /// its head.
+    fn draw(
+        &self,
+        (rate, count): (f64, u64),
+        (arrivals, seed): (Arrivals, u64),
+    ) -> Vec<(DueTimes, u64)> {
+        if arrivals == Arrivals::Constant {
+            return Vec::new();
+        }
+        let draw = |(source, number): (&Rc<RefCell<Source>>, u64)| {
+            let seed = seed.wrapping_add(number);
+            let distances = source.borrow().distances.clone();
+            match distances.filter(|all| arrivals == Arrivals::Recorded && !all.is_empty()) {
+                Some(distances) => {
+                    let first = fastrand::Rng::with_seed(seed).u64(..distances.len() as u64);
+                    (DueTimes::recorded(distances, rate, first, count), first)
+                }
+                None => (arrivals.times(rate, seed), 0),
+            }
+        };
+        self.sources.iter().zip(0..).map(draw).collect()
     }
 
     /// Lets the chain send what it still holds.

@@ -354,14 +354,14 @@ impl Page {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::machine::Environment;
     use crate::report::{AtSize, Latency, Percentiles, Traffic};
     use crate::statistics::Samples;
 
     /// A measurement of which nothing was measured.
-    fn report() -> Report {
+    pub(crate) fn report() -> Report {
         let samples = || Samples::of(vec![100.0, 101.0, 99.0]);
         let cost =
             || Cost { time: samples(), bare: samples(), cycles: Some(210.0), disturbed: 0.2 };
@@ -436,8 +436,17 @@ mod tests {
             programs: Vec::new(),
             peers: Vec::new(),
             forwarded: 1.0,
+            by_tester: false,
             remarks: vec!["a & b".into()],
         }
+    }
+
+    #[test]
+    fn what_a_core_takes_is_left_out_where_the_tester_is_the_limit() {
+        let mut live = Report { cost: None, ..report() };
+        assert!(live.by_core().unwrap().contains("NDR of a core: 9.000 Mpps, 111.1 ns"));
+        live.by_tester = true;
+        assert!(live.by_core().is_none());
     }
 
     #[test]

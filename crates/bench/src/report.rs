@@ -65,6 +65,9 @@ pub struct Report {
     /// Packets that left the chain for each that came in: less than 1 where some were dropped or ended in it, more where
     /// it made some.
     pub forwarded: f64,
+    /// Whether the tester was the limit: the chain may take more.
+    #[serde(default)]
+    pub by_tester: bool,
     /// What a reader must know before he believes the figures.
     pub remarks: Vec<String>,
 }
@@ -420,10 +423,14 @@ impl Report {
         }
     }
 
-    /// What the NDR is for a core, where that is not said by the cost.
+    /// What the NDR is for a core, where that is not said by the cost, and the tester is not the limit.
     pub(crate) fn by_core(&self) -> Option<String> {
         let found = self.throughput.first()?.throughput;
-        if found <= 0.0 || self.cores == 0 || (self.cores == 1 && self.cost.is_some()) {
+        if found <= 0.0
+            || self.by_tester
+            || self.cores == 0
+            || (self.cores == 1 && self.cost.is_some())
+        {
             return None;
         }
         let each = found / self.cores as f64;

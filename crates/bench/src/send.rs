@@ -222,6 +222,10 @@ impl Schedule {
         if anew {
             // A mean distance after the last.
             let mean = *last / (*packets - 1).max(1) as f64;
+            if mean <= 0.0 {
+                let why = "its packets came all at once, so that its end is not known; --rate says how many are sent a second";
+                return Err(why.into());
+            }
             (*begin, *first) = (*last + mean, None);
         }
         // The first may be of the time 0.
@@ -689,6 +693,20 @@ mod tests {
         let mut none = Schedule::Recorded { speed: 1.0, first, begin, last, packets: 0 };
         assert_eq!(none.next_due(0, false), Ok(0));
         assert!(none.next_due(0, false).unwrap_err().contains("--rate"));
+        // Packets of the same time have no distance to begin anew after.
+        let mut flat = Schedule::Recorded { speed: 1.0, first, begin, last, packets: 0 };
+        let due = [5, 5].map(|recorded| flat.next_due(recorded, false));
+        assert_eq!(due, [Ok(0), Ok(0)]);
+        assert!(flat.next_due(5, true).unwrap_err().contains("--rate"));
+    }
+
+    #[test]
+    fn packets_that_are_due_at_once_are_slower_than_asked() {
+        let plan = Plan { count: Some(300), seconds: None, ..plan(1e15, 0) };
+        let sent = run("gen", &plan, (10, 64, 0)).0;
+        assert!(sent.slower && sent.offered > 1e10, "{sent:?}");
+        let text = sent.render(&plan);
+        assert!(text.contains(" µs") && !text.contains("0.0 packets/s"), "{text}");
     }
 
     #[test]

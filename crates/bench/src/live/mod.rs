@@ -16,8 +16,8 @@ use engine::session::Path as Execution;
 use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Meter};
 use crate::measure::{Failed, Lab, Request, Size, Subject, Traffics, mean_size, remark};
-use crate::report::{AtSize, Latency, PeerReport, Report, Throughput, VERSION};
-use crate::search::Range;
+use crate::report::{AtSize, DISTURBED, Latency, PeerReport, Report, Throughput, VERSION};
+use crate::search::{Range, best_of};
 use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
@@ -167,6 +167,7 @@ pub fn measure_live(
         programs: Vec::new(),
         peers,
         forwarded: chain.forwarded,
+        by_tester: chain.testers_limit.is_some(),
         remarks,
     };
     remark(&mut report);
@@ -380,14 +381,17 @@ impl<'a> Course<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<(Vec<Throughput>, Option<f64>), Failed> {
         let effort = self.request.effort;
-        let most = tester.capacity(effort.trial, watch)?;
+        let attempt = || self.lab.watched(|| tester.capacity(effort.trial, watch));
+        let (most, _) = best_of(attempt, |rate| *rate)?;
         let range = Range { min: most * LEAST, max: most };
         // The least load that the tester could not offer.
         let mut beyond = f64::INFINITY;
         let found = self.lab.search(range, |load| {
             let even = (Arrivals::Constant, 0);
-            let outcome = tester.offer((load, effort.trial), even, watch)?;
-            if outcome.is_testers {
+            let offer = || tester.offer((load, effort.trial), even, watch);
+            let (outcome, disturbed) = self.lab.watched(offer)?;
+            // One that was disturbed could offer more another time.
+            if outcome.is_testers && disturbed <= DISTURBED {
                 beyond = beyond.min(load);
             }
             Ok(outcome.offered.trial)

@@ -184,7 +184,7 @@ fn sample(
         sampled.collect(&mut samplers);
     }
     remarks.append(&mut samplers.missing);
-    remarks.extend(sampled.remark());
+    remarks.extend(sampled.remarks());
     Ok(sampled.functions())
 }
 

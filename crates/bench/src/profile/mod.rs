@@ -18,4 +18,5 @@ pub mod loads;
 pub mod machine;
 pub mod process;
 pub mod sampling;
+mod symbols;
 pub mod system;

@@ -13,18 +13,23 @@ use std::time::Duration;
 use dataplane::clock::Time;
 use serde::{Deserialize, Serialize};
 use view::flame::Frame;
-use view::table::Table;
+use view::table::{Table, grouped};
 
 use super::counters::{Count, Counters, Event, Missing, reasons};
 use super::sampling::{
     CallCount, CodeShare, Sampled, ThreadSamplers, render_calls, render_functions,
 };
+use super::symbols::printable;
 
 /// The version of the document's format.
 pub const VERSION: u32 = 1;
 
 /// Threads are looked for so often: one that lives shorter may be overlooked.
 const STEP: Duration = Duration::from_millis(50);
+/// Threads that are counted and sampled at the same time; of others, times alone are taken.
+const MOST: usize = 512;
+/// Open files that a thread takes, and that everything else may take.
+const FILES: (usize, usize) = (Event::ALL.len() + 2, 128);
 
 /// What processes did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -209,8 +214,8 @@ impl Proc {
     }
 
     fn name(&self, pid: u32, tid: u32) -> String {
-        let name = std::fs::read_to_string(self.0.join(format!("{pid}/task/{tid}/comm")));
-        name.unwrap_or_default().trim_end().to_string()
+        let name = std::fs::read(self.0.join(format!("{pid}/task/{tid}/comm")));
+        printable(String::from_utf8_lossy(&name.unwrap_or_default()).trim_end())
     }
 
     /// A thread as it is now; `None` if it ended.
@@ -261,10 +266,75 @@ struct Watched {
     name: String,
     first: Snapshot,
     last: Snapshot,
-    counters: Counters,
-    samplers: ThreadSamplers,
+    /// While it lives, and if there are not too many.
+    instruments: Option<(Counters, ThreadSamplers)>,
     counts: Vec<Count>,
     ended: bool,
+}
+
+/// How many threads can still be counted and sampled, and what is said of them all.
+struct Instruments {
+    left: usize,
+    /// Threads for which none was left.
+    without: u64,
+    missing: Vec<Missing>,
+    remarks: Vec<String>,
+}
+
+impl Instruments {
+    /// As many as this process may open files for.
+    fn new() -> Self {
+        let limit =
+            raise_limit().map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+        let left = (limit.saturating_sub(FILES.1) / FILES.0).min(MOST);
+        Self { left, without: 0, missing: Vec::new(), remarks: Vec::new() }
+    }
+
+    /// Counters and samplers of a thread, if any are left.
+    fn start(&mut self, tid: u32) -> Option<(Counters, ThreadSamplers)> {
+        if self.left == 0 {
+            self.without += 1;
+            return None;
+        }
+        self.left -= 1;
+        let mut counters = Counters::open(Some(tid));
+        counters.start();
+        let mut samplers = ThreadSamplers::start(Some(tid));
+        for one in counters.missing.drain(..) {
+            if self.missing.iter().all(|known| known.event != one.event) {
+                self.missing.push(one);
+            }
+        }
+        for why in samplers.missing.drain(..) {
+            if !self.remarks.contains(&why) {
+                self.remarks.push(why);
+            }
+        }
+        Some((counters, samplers))
+    }
+
+    fn into_remarks(self) -> (Vec<Missing>, Vec<String>) {
+        let Self { without, missing, mut remarks, .. } = self;
+        if without > 0 {
+            remarks.push(format!(
+                "there were too many threads: {} were neither counted nor sampled, and have times alone",
+                grouped(without)
+            ));
+        }
+        (missing, remarks)
+    }
+}
+
+/// Raises the number of files that this process may open as far as it may. How many they are; nothing without a limit.
+fn raise_limit() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    let mut raised = before;
+    raised.current = raised.maximum;
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised.current,
+        Err(_) => before.current,
+    }
 }
 
 /// A process that is watched.
@@ -297,11 +367,12 @@ fn watch_in(
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Report, String> {
     let begin = time.now();
+    let mut instruments = Instruments::new();
     let mut all: Vec<WatchedProcess> = Vec::new();
     for &pid in pids {
         let (name, sampled) = (proc.name(pid, pid), Sampled::new(Some(pid)));
         let mut process = WatchedProcess { pid, name, threads: BTreeMap::new(), sampled };
-        look(proc, (time, None), &mut process)?;
+        look(proc, (time, None), &mut instruments, &mut process)?;
         if process.threads.is_empty() {
             return Err(format!("no process {pid}"));
         }
@@ -315,7 +386,7 @@ fn watch_in(
         let now = time.now();
         let mut lives = false;
         for process in &mut all {
-            lives |= look(proc, (time, Some(before)), process)?;
+            lives |= look(proc, (time, Some(before)), &mut instruments, process)?;
         }
         before = now;
         if !goes_on || !lives {
@@ -323,13 +394,14 @@ fn watch_in(
         }
     }
     let seconds = time.now().saturating_sub(begin) as f64 / 1e9;
-    Ok(report(all, seconds))
+    Ok(report(all, seconds, instruments))
 }
 
 /// Looks at the threads of a process. Whether any is left.
 fn look(
     proc: &Proc,
     (time, before): (&dyn Time, Option<u64>),
+    instruments: &mut Instruments,
     process: &mut WatchedProcess,
 ) -> Result<bool, String> {
     let WatchedProcess { pid, threads, sampled, .. } = process;
@@ -348,8 +420,7 @@ fn look(
         }
         // Opening counters takes a while, in which it may end.
         let Some(seen) = proc.snapshot(pid, tid, time.now())? else { continue };
-        let mut counters = Counters::open(Some(tid));
-        counters.start();
+        let started = instruments.start(tid);
         let now = proc.snapshot(pid, tid, time.now())?.unwrap_or(seen);
         // One that came meanwhile began with nothing.
         let first = match before {
@@ -357,9 +428,8 @@ fn look(
             None => now.clone(),
         };
         let name = proc.name(pid, tid);
-        let samplers = ThreadSamplers::start(Some(tid));
         let (counts, ended) = (Vec::new(), false);
-        let watched = Watched { name, first, last: now, counters, samplers, counts, ended };
+        let watched = Watched { name, first, last: now, instruments: started, counts, ended };
         threads.insert(tid, watched);
     }
     for (&tid, watched) in threads.iter_mut().filter(|(_, watched)| !watched.ended) {
@@ -367,28 +437,23 @@ fn look(
             Some(now) => watched.last = now,
             None => watched.ended = true,
         }
-        watched.counts = watched.counters.read();
-        sampled.collect(&mut watched.samplers);
+        if let Some((counters, samplers)) = &mut watched.instruments {
+            watched.counts = counters.read();
+            sampled.collect(samplers);
+            if watched.ended {
+                (watched.instruments, instruments.left) = (None, instruments.left + 1);
+            }
+        }
     }
     Ok(threads.values().any(|watched| !watched.ended))
 }
 
-fn report(all: Vec<WatchedProcess>, seconds: f64) -> Report {
-    let (mut missing, mut remarks) = (Vec::<Missing>::new(), Vec::new());
+fn report(all: Vec<WatchedProcess>, seconds: f64, instruments: Instruments) -> Report {
+    let (missing, mut remarks) = instruments.into_remarks();
     let mut processes = Vec::new();
     for WatchedProcess { pid, name, threads: watched, sampled } in all {
         let mut threads = Vec::new();
         for (tid, watched) in watched {
-            for why in watched.samplers.missing {
-                if !remarks.contains(&why) {
-                    remarks.push(why);
-                }
-            }
-            for one in watched.counters.missing {
-                if !missing.iter().any(|known| known.event == one.event) {
-                    missing.push(one);
-                }
-            }
             let usage = Usage::between(&watched.first, &watched.last, watched.counts);
             threads.push(Thread { tid, name: watched.name, ended: watched.ended, usage });
         }
@@ -397,7 +462,7 @@ fn report(all: Vec<WatchedProcess>, seconds: f64) -> Report {
             remarks.push(format!("process {pid} ended; what it did last is not counted"));
         }
         let total = Usage::sum(threads.iter().map(|thread| &thread.usage));
-        remarks.extend(sampled.remark());
+        remarks.extend(sampled.remarks());
         let (functions, system_calls) = (sampled.functions(), sampled.calls());
         let flame = sampled.flame(&format!("{name} ({pid})"), total.run as f64 / 1e6);
         let flame = (!functions.is_empty()).then_some(flame);
@@ -666,6 +731,28 @@ mod tests {
         assert_eq!(found.processes[0].total.run, 110_000_000);
         assert_eq!((found.total.run, found.total.voluntary), (410_000_000, 8));
         assert!(found.render().contains("together"), "{}", found.render());
+    }
+
+    #[test]
+    fn of_too_many_threads_some_have_times_alone() {
+        let folder = Folder::new("many");
+        let threads = MOST as u32 + 3;
+        for tid in PID..PID + threads {
+            folder.thread((PID, tid), "a\u{1b}[31m", [0; 5]);
+        }
+        let found = watch_folder(&folder, &[PID], 100, |_| {
+            folder.thread((PID, PID + threads - 1), "a", [20, 0, 0, 0, 0]);
+            true
+        });
+        let found = found.unwrap();
+        let last = found.processes[0].threads.last().unwrap();
+        assert_eq!((last.usage.run, last.usage.counts.len()), (20_000_000, 0));
+        assert!(!last.name.contains('\u{1b}'), "{:?}", last.name);
+        assert!(found.remarks[0].contains("3 were neither counted nor sampled"), "{found:?}");
+        // Instruments of one that ended are for others.
+        let mut instruments = Instruments { left: 1, ..Instruments::new() };
+        assert!(instruments.start(PID).is_some() && instruments.start(PID).is_none());
+        assert_eq!(instruments.without, 1);
     }
 
     #[test]

@@ -3,13 +3,12 @@
 //!
 //! perf_event interrupts a thread so many times a second of its CPU time, by the processor's cycles or, where a virtual
 //! machine has no counter of them, by the kernel's clock. Callers are found by frame pointers: code that was built without
-//! them has none, or few. System calls are samples of their tracepoint, each with how many it stands for.
+//! them has none, or few. Every system call is sampled at its tracepoint; where there are more than the ring has room for
+//! until it is read, those that are there stand for the others.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::io;
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::rc::Rc;
 
 use blazesym::Pid;
@@ -24,13 +23,13 @@ use view::flame::Frame;
 use view::table::{Table, grouped};
 
 use super::counters::{ENDED, is_refusal, reason, tracepoint};
+use super::symbols::{Maps, printable, symbolizer};
 
 /// Samples a second of CPU time.
 const FREQUENCY: u64 = 997;
-/// System calls that are sampled in a second: all of them, where they are fewer.
-const CALLS: u64 = 4000;
-/// Bytes of the rings that the kernel writes samples to, of each thread.
-const RING: usize = 1 << 17;
+/// Bytes of the ring that the kernel writes a thread's samples of code to, and its system calls.
+const RING: usize = 1 << 15;
+const CALLS: usize = 1 << 16;
 /// Callers that are kept of a sample.
 const DEPTH: usize = 48;
 /// Different stacks, and different addresses, that are kept of a process: of others, the function alone.
@@ -68,6 +67,8 @@ pub struct CallCount {
 pub(super) struct ThreadSamplers {
     code: Option<Sampler>,
     calls: Option<Sampler>,
+    /// System calls whose names are known, or that stand for others of no known name.
+    named: u64,
     /// What is not sampled, and why.
     pub(super) missing: Vec<String>,
 }
@@ -85,10 +86,16 @@ impl ThreadSamplers {
                 None
             }
         };
-        let code = open_code(thread);
-        let code = keep("functions of the code", code.map_err(|error| reason(&error)));
+        let (code, no_kernel) = match open_code(thread) {
+            Ok((sampler, no_kernel)) => (Ok(sampler), no_kernel),
+            Err(why) => (Err(reason(&why)), None),
+        };
+        let code = keep("functions of the code", code);
         let calls = keep("names of system calls", open_calls(thread));
-        Self { code, calls, missing }
+        missing.extend(
+            no_kernel.map(|why| format!("functions of the kernel were not sampled: {why}")),
+        );
+        Self { code, calls, named: 0, missing }
     }
 
     /// Samples what follows, or does not.
@@ -106,8 +113,9 @@ fn observe(builder: &mut Builder<'_>, thread: Option<u32>) {
     }
 }
 
-/// Opens a sampler of the code by the first event that there is; without the kernel's code where that is not permitted.
-fn open_code(thread: Option<u32>) -> io::Result<Sampler> {
+/// Opens a sampler of the code by the first event that there is; without the kernel's code where that is not permitted,
+/// and why.
+fn open_code(thread: Option<u32>) -> io::Result<(Sampler, Option<String>)> {
     let open = |mut builder: Builder<'_>, with_kernel: bool| {
         observe(&mut builder, thread);
         builder.sample_frequency(FREQUENCY).sample(SampleFlag::IP).sample(SampleFlag::CALLCHAIN);
@@ -122,18 +130,17 @@ fn open_code(thread: Option<u32>) -> io::Result<Sampler> {
         open(Builder::new(Hardware::CPU_CYCLES), with_kernel)
             .or_else(|_| open(Builder::new(Software::CPU_CLOCK), with_kernel))
     };
-    with(true).or_else(|refused: io::Error| match is_refusal(&refused) {
-        true => with(false),
-        false => Err(refused),
-    })
+    match with(true) {
+        Err(refused) if is_refusal(&refused) => Ok((with(false)?, Some(reason(&refused)))),
+        opened => Ok((opened?, None)),
+    }
 }
 
 fn open_calls(thread: Option<u32>) -> Result<Sampler, String> {
     let mut builder = Builder::new(Tracepoint::with_id(tracepoint()?));
     observe(&mut builder, thread);
-    builder.sample_frequency(CALLS).sample(SampleFlag::RAW).sample(SampleFlag::PERIOD);
-    builder.include_kernel();
-    let opened = builder.build().and_then(|counter| counter.sampled(RING));
+    builder.sample_period(1).sample(SampleFlag::RAW).include_kernel();
+    let opened = builder.build().and_then(|counter| counter.sampled(CALLS));
     let mut sampler = opened.map_err(|error| reason(&error))?;
     sampler.enable().map_err(|error| reason(&error))?;
     Ok(sampler)
@@ -157,19 +164,21 @@ pub(super) struct Sampled {
     calls: HashMap<u64, f64>,
     samples: u64,
     lost: u64,
+    /// System calls whose names are not known.
+    unnamed: u64,
 }
 
 impl Sampled {
     pub(super) fn new(pid: Option<u32>) -> Self {
-        let builder = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false);
         Self {
             pid,
-            symbolizer: builder.build(),
+            symbolizer: symbolizer(),
             functions: HashMap::new(),
             stacks: HashMap::new(),
             calls: HashMap::new(),
             samples: 0,
             lost: 0,
+            unnamed: 0,
         }
     }
 
@@ -211,14 +220,33 @@ impl Sampled {
             stack.reverse();
             *self.stacks.entry(stack).or_default() += 1;
         }
-        while let Some(record) = samplers.calls.as_mut().and_then(Sampler::next_record) {
+        let Some(calls) = &mut samplers.calls else { return };
+        // Counted before they are taken: those that come meanwhile are not missed.
+        let counted = calls.as_counter_mut().read().unwrap_or(0);
+        let mut numbers: Vec<u64> = Vec::new();
+        while let Some(record) = calls.next_record() {
             let Ok(Record::Sample(sample)) = record.parse_record() else { continue };
             let number = sample.raw().and_then(|raw| raw.get(NUMBER)?.try_into().ok());
-            let Some(number) = number.map(u64::from_ne_bytes) else { continue };
-            if self.calls.len() < MOST {
-                *self.calls.entry(number).or_default() += sample.period().unwrap_or(1) as f64;
+            numbers.extend(number.map(u64::from_ne_bytes));
+        }
+        samplers.named += self.add_calls(&numbers, counted.saturating_sub(samplers.named));
+    }
+
+    /// Adds system calls by their numbers, of so many that were made. How many they stand for.
+    fn add_calls(&mut self, numbers: &[u64], made: u64) -> u64 {
+        let taken = numbers.len() as u64;
+        if taken == 0 {
+            // What was made shows with the next ones.
+            return 0;
+        }
+        let all = made.max(taken);
+        self.unnamed += all - taken;
+        for number in numbers {
+            if self.calls.len() < MOST || self.calls.contains_key(number) {
+                *self.calls.entry(*number).or_default() += all as f64 / taken as f64;
             }
         }
+        all
     }
 
     /// Finds the functions of addresses that are new.
@@ -231,47 +259,33 @@ impl Sampled {
         let kernels = new.split_off(new.partition_point(|address| *address < 1 << 63));
         let pid = self.pid.and_then(NonZeroU32::new).map_or(Pid::Slf, Pid::Pid);
         let mut process = Process::new(pid);
-        process.debug_syms = false;
-        let mut named = self.symbolize(&Source::Process(process.clone()), &new);
-        if named.is_none() {
-            // What is mapped can be opened as such only with a right; else by its name.
-            process.map_files = false;
-            named = self.symbolize(&Source::Process(process), &new);
-        }
+        // A file of the process's names for its code would be read whatever it is.
+        (process.debug_syms, process.perf_map) = (false, false);
+        let named = self.symbolize(&Source::Process(process), &new);
         let kernel = Kernel { debug_syms: false, ..Kernel::default() };
         let of_kernel = self.symbolize(&Source::Kernel(kernel), &kernels);
-        let unknown = |count: usize, module: Option<&str>| {
-            let one = Function { name: UNKNOWN.into(), module: module.map(str::to_string) };
-            vec![one; count]
-        };
-        let mut named = named.unwrap_or_else(|| unknown(new.len(), None));
-        if named.iter().any(|function| function.module.is_none()) {
-            let own = self.pid.map_or("self".into(), |pid| pid.to_string());
-            let maps = std::fs::read_to_string(format!("/proc/{own}/maps")).unwrap_or_default();
-            let unnamed = named.iter_mut().zip(&new).filter(|(f, _)| f.module.is_none());
-            unnamed.for_each(|(function, address)| function.module = mapped(&maps, *address));
-        }
-        let mut of_kernel = of_kernel.unwrap_or_else(|| unknown(kernels.len(), Some(KERNEL)));
-        of_kernel.iter_mut().for_each(|function| function.module = Some(KERNEL.into()));
-        let all = new.into_iter().zip(named).chain(kernels.into_iter().zip(of_kernel));
-        self.functions.extend(all.map(|(address, function)| (address, Rc::new(function))));
+        let maps = if new.is_empty() { Maps::default() } else { Maps::read(self.pid) };
+        let users = new.into_iter().zip(named).map(|(address, name)| {
+            let module = maps.name(address).map(str::to_string);
+            (address, Rc::new(Function { name, module }))
+        });
+        let kernels = kernels.into_iter().zip(of_kernel).map(|(address, name)| {
+            (address, Rc::new(Function { name, module: Some(KERNEL.into()) }))
+        });
+        self.functions.extend(users.chain(kernels));
     }
 
-    /// The functions of addresses; nothing if none can be found.
-    fn symbolize(&self, source: &Source<'_>, addresses: &[u64]) -> Option<Vec<Function>> {
-        let found = self.symbolizer.symbolize(source, Input::AbsAddr(addresses)).ok()?;
-        let file = |module: &OsStr| {
-            let name = Path::new(module).file_name().unwrap_or(module);
-            name.to_string_lossy().into_owned()
+    /// The names of functions by their addresses.
+    fn symbolize(&self, source: &Source<'_>, addresses: &[u64]) -> Vec<String> {
+        let found = match addresses {
+            [] => Vec::new(),
+            _ => self.symbolizer.symbolize(source, Input::AbsAddr(addresses)).unwrap_or_default(),
         };
-        let function = |symbol: Symbolized<'_>| match symbol {
-            Symbolized::Sym(symbol) => Function {
-                name: symbol.name.into_owned(),
-                module: symbol.module.as_deref().map(file),
-            },
-            Symbolized::Unknown(_) => Function { name: UNKNOWN.into(), module: None },
-        };
-        Some(found.into_iter().map(function).collect())
+        let names = found.into_iter().map(|symbol| match symbol {
+            Symbolized::Sym(symbol) => printable(&symbol.name),
+            Symbolized::Unknown(_) => UNKNOWN.into(),
+        });
+        names.chain(std::iter::repeat(UNKNOWN.into())).take(addresses.len()).collect()
     }
 
     /// The functions, those first that took most.
@@ -326,26 +340,22 @@ impl Sampled {
     }
 
     /// What a reader must know of them.
-    pub(super) fn remark(&self) -> Option<String> {
-        (self.lost > 0).then(|| {
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let lost = (self.lost > 0).then(|| {
             format!("{} samples of functions were lost: there were too many", grouped(self.lost))
-        })
+        });
+        let estimated = (self.unnamed > 0).then(|| {
+            format!(
+                "there were too many system calls: names of {} are estimated by the others",
+                grouped(self.unnamed)
+            )
+        });
+        lost.into_iter().chain(estimated).collect()
     }
 }
 
 const UNKNOWN: &str = "[unknown]";
 const KERNEL: &str = "[kernel]";
-
-/// The name of what is mapped at an address, after `/proc/PID/maps`; nothing if that has none.
-fn mapped(maps: &str, address: u64) -> Option<String> {
-    let line = maps.lines().find(|line| {
-        let bounds = line.split(' ').next().and_then(|bounds| bounds.split_once('-'));
-        let bounds = bounds.map(|(a, b)| [a, b].map(|hex| u64::from_str_radix(hex, 16)));
-        matches!(bounds, Some([Ok(start), Ok(end)]) if (start..end).contains(&address))
-    })?;
-    let path = line.split_whitespace().nth(5)?;
-    Some(path.rsplit('/').next().unwrap_or(path).to_string())
-}
 
 /// Orders parts by their names, so that what is alike looks alike.
 fn sort(frame: &mut Frame) {
@@ -415,13 +425,49 @@ mod tests {
     }
 
     #[test]
-    fn code_without_symbols_has_its_files_name() {
-        let maps = "00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/dbus-daemon\n\
-                    7ffe0000-7ffe2000 r-xp 00000000 00:00 0 [vdso]\n7fff0000-7fff1000 rw-p 0 0:0 0\nnonsense\n";
-        let found = [0x400000, 0x451fff, 0x452000, 0x7ffe1000, 0x7fff0800].map(|a| mapped(maps, a));
-        let named = |name: &str| Some(name.to_string());
-        let daemon = named("dbus-daemon");
-        assert_eq!(found, [daemon.clone(), daemon, None, named("[vdso]"), None]);
+    fn names_that_a_process_gives_its_code_are_not_read() {
+        let pid = std::process::id();
+        let file = std::path::PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        // So large that it has a mapping of its own, without a name.
+        let code = vec![1u8; 1 << 22];
+        let address = code.as_ptr() as u64 + (1 << 21);
+        let own = Sampled::new as *const () as u64;
+        std::fs::write(&file, format!("{:x} 1000 planted\n", address - 16)).unwrap();
+        let mut sampled = Sampled::new(Some(pid));
+        sampled.name([address, own].into_iter());
+        std::fs::remove_file(&file).unwrap();
+        let names = [address, own].map(|address| sampled.functions[&address].name.as_str());
+        assert!(names[0] == UNKNOWN && names[1].contains("Sampled"), "{names:?}");
+        assert!(sampled.functions[&own].module.as_ref().unwrap().contains("bench"));
+    }
+
+    #[test]
+    fn names_of_system_calls_add_up_to_all_that_were_made() {
+        let mut sampled = sampled(&[]);
+        // None was lost; one that was made meanwhile; three for each that is known.
+        assert_eq!(sampled.add_calls(&[1, 1, 2], 3), 3);
+        assert_eq!((sampled.add_calls(&[], 1), sampled.add_calls(&[2, 2], 1)), (0, 2));
+        assert!(sampled.remarks().is_empty());
+        assert_eq!(sampled.add_calls(&[1, 2], 6), 6);
+        let counts: Vec<f64> = sampled.calls().iter().map(|call| call.count).collect();
+        assert_eq!(counts, [6.0, 5.0]);
+        assert!(sampled.remarks()[0].contains("names of 4 are estimated"));
+    }
+
+    #[test]
+    fn a_threads_own_system_calls_are_all_counted() {
+        let mut samplers = ThreadSamplers::start(None);
+        for _ in 0..300 {
+            std::hint::black_box(rustix::process::getppid());
+        }
+        samplers.run(false);
+        let mut sampled = Sampled::new(None);
+        sampled.collect(&mut samplers);
+        let calls = sampled.calls();
+        let count = calls.iter().find(|call| call.name == "getppid").map(|call| call.count);
+        // Where it is not permitted, that is said.
+        let is_missing = samplers.missing.iter().any(|why| why.contains("names of system calls"));
+        assert!(is_missing || count == Some(300.0), "{calls:?} {:?}", samplers.missing);
     }
 
     #[test]

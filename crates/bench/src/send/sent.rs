@@ -108,8 +108,11 @@ pub(super) fn complete(
         {
             seconds
         }
-        // The last packet takes its turn, too.
-        _ => last_due as f64 * (1.0 + 1.0 / (sent.packets.max(2) - 1) as f64) / 1e9,
+        // The last packet takes its turn, too. Packets that are due all at once are so within a nanosecond.
+        _ => {
+            let last_due = last_due.max(u64::from(sent.packets > 1)) as f64;
+            last_due * (1.0 + 1.0 / (sent.packets.max(2) - 1) as f64) / 1e9
+        }
     };
     let rate =
         |packets: u64, seconds: f64| if seconds > 0.0 { packets as f64 / seconds } else { 0.0 };
@@ -237,12 +240,13 @@ impl Sent {
         }
         let _ = writeln!(
             out,
-            "offered: {} packets/s for {:.3} s",
+            "offered: {} packets/s for {}",
             rounded(self.offered),
-            self.due_seconds
+            span(self.due_seconds)
         );
         if let (Some(achieved), Some(seconds)) = (self.achieved, self.seconds) {
-            let _ = writeln!(out, "achieved: {} packets/s for {seconds:.3} s", rounded(achieved));
+            let _ =
+                writeln!(out, "achieved: {} packets/s for {}", rounded(achieved), span(seconds));
         }
         if let Some(late) = &self.lateness {
             let micros = |ns: u64| ns as f64 / 1e3;
@@ -258,6 +262,15 @@ impl Sent {
             let _ = writeln!(out, "! {remark}");
         }
         out
+    }
+}
+
+/// A time as people read it.
+fn span(seconds: f64) -> String {
+    if seconds > 0.0 && seconds < 1e-3 {
+        format!("{:.3} µs", seconds * 1e6)
+    } else {
+        format!("{seconds:.3} s")
     }
 }
 

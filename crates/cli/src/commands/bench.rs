@@ -191,6 +191,9 @@ fn run_comparison(args: &Bench, files: &[String]) -> Result<ExitCode, Failure> {
     let [old, new] = files else { return Err("--compare takes two files".to_string().into()) };
     let comparison = compare(&read(old)?, &read(new)?, tolerance / 100.0);
     print_document(args.json, &comparison, || comparison.render());
+    if comparison.is_empty() {
+        return Err("--compare: the reports have no figure in common".to_string().into());
+    }
     Ok(if comparison.is_worse() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -183,13 +183,14 @@ fn profile_processes(args: &Profile, interrupted: &AtomicBool) -> Result<(), Fai
     progress()("watching");
     let found = process::watch(&pids, Duration::from_secs_f64(args.seconds), &time, &mut wait);
     log::wipe_progress();
-    let report = found.map_err(|why| format!("--pid: {why}"))?;
-    if args.flame.is_some() {
-        let whole = report.flame().ok_or("--flame: no function was sampled".to_string())?;
-        draw(args, &whole, "CPU time of functions, by their callers", "ms")?;
+    let mut report = found.map_err(|why| format!("--pid: {why}"))?;
+    let whole = report.flame();
+    if args.flame.is_some() && whole.is_none() {
+        report.remarks.push("no function was sampled: --flame has nothing to draw".into());
     }
     print_document(args.json, &report, || report.render());
-    Ok(())
+    whole
+        .map_or(Ok(()), |whole| draw(args, &whole, "CPU time of functions, by their callers", "ms"))
 }
 
 fn bind(args: &Profile) -> Result<Machine, Failure> {

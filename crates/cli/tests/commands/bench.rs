@@ -337,6 +337,13 @@ fn reports_are_compared() {
     // A difference within the tolerance is none.
     let tolerant = ["bench", "--compare", "old.json", "slower.json", "--tolerance", "1000"];
     assert_eq!(folder.run(tolerant).code, Some(0));
+    let mut empty: Value = serde_json::from_str(&old).unwrap();
+    empty["cost"] = Value::Null;
+    for list in ["throughput", "latency", "sizes"] {
+        empty[list] = Value::Array(Vec::new());
+    }
+    folder.file("empty.json", empty.to_string());
+    assert!(compare("empty.json").refused().contains("no figure in common"));
     folder.file("none.json", "{}");
     assert!(compare("none.json").refused().contains("none.json: not a report"));
     assert!(compare("gone.json").refused().contains("gone.json: "));

@@ -160,6 +160,11 @@ fn a_process_that_runs_and_one_that_waits_are_told_apart() {
     assert_eq!(waits["total"]["run"], 0);
     assert!(waits["total"]["wait_per_run"].is_null());
     assert_eq!(report["total"]["run"], runs["total"]["run"]);
+    // Of a process that did nothing, there is nothing to draw.
+    let idle_alone = ["profile", "--pid", &idle.id(), "--seconds", "0.05", "--flame", "idle.svg"];
+    let idle_alone = folder.run(idle_alone);
+    assert!(idle_alone.well().contains("! no function was sampled: --flame"), "{idle_alone:?}");
+    assert!(idle_alone.out.contains("Wait/RunTime") && !folder.path().join("idle.svg").exists());
     let text =
         folder.run(["profile", "--pid", &busy.id(), "--pid", &idle.id(), "--seconds", "0.05"]);
     for words in ["Wait/RunTime", "SchedContention/RunTime", "together", "sh"] {
