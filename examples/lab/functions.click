@@ -16,3 +16,9 @@ elementclass Nat { $in, $inmac, $host, $out, $outmac, $next |
   rw[0] -> EtherEncap(0x0800, $outmac, $next) -> [1] output;
   rw[1] -> EtherEncap(0x0800, $inmac, $host) -> [0] output;
 }
+// Passes ARP, and IPv4 that the rules allow.
+elementclass Filter { __REST__ $rules |
+  input -> kind :: Classifier(12/0806, 12/0800);
+  kind[0] -> output;
+  kind[1] -> Strip(14) -> CheckIPHeader -> IPFilter($rules) -> Unstrip(14) -> output;
+}

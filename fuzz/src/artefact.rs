@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use codegen::openflow::codec;
 use codegen::stages::{Action, Hardware, Key, MatchKind, Pipeline, Table, fit};
-use codegen::{Device, File};
+use codegen::{Device, File, Servers};
 use compiler::partition::{Ends, from_wire, offload};
 use ir::program::{Continuation, verify};
 use ir::text::parse_programs;
@@ -45,6 +45,8 @@ fn read(target: &str, files: &[File]) {
         segments: vec![offload(&program, target, &ends).segment],
         egress: [(Port { node: 1, port: 0 }, 2)].into(),
         cores: 3,
+        servers: Servers::default(),
+        meters: BTreeMap::new(),
         origin: &origin,
     };
     for program in target.read(files, &device).into_iter().flatten() {

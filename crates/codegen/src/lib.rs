@@ -20,7 +20,9 @@ pub mod swx;
 mod symbolic;
 mod target;
 
-pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Tables, Target, Unread};
+pub use target::{
+    Device, File, Lack, Presumed, Presumption, Segment, Servers, Tables, Target, Unread,
+};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {

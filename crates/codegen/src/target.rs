@@ -1,6 +1,6 @@
 //! What a target is, and what it is given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ir::layout::Layout;
@@ -23,8 +23,21 @@ pub struct Segment {
     /// By step: which header lies where, of packets for which what the device is spared to test holds.
     /// Others may come there, too: whatever is decided of them, a core decides anew.
     pub layouts: Vec<Layout>,
-    /// The ports of the device at which the packets come in.
+    /// The ports of the device at which the packets come in, and numbers with which they come back from servers (see
+    /// [`Servers::returns`]).
     pub ingress: Vec<u32>,
+}
+
+/// What of servers a device knows beside that one is behind its port towards the cores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    /// Ports towards other servers.
+    pub others: BTreeSet<u32>,
+    /// Where packets are handed off to one of these: its port.
+    pub handoffs: BTreeMap<Continuation, u32>,
+    /// Numbers of packets that come back from a server, for the device to go on with them, each with the port that leads to that
+    /// server. In front of all else they have an 802.1ad tag whose VLAN ID is the number. No port has such a number.
+    pub returns: BTreeMap<u32, u32>,
 }
 
 /// What a device is given to run.
@@ -36,8 +49,24 @@ pub struct Device<'a> {
     /// The port towards the cores, that takes packets that are handed off. In front of all
     /// else they get an 802.1ad tag (type 0x88a8) whose VLAN ID is the number of the [`Continuation`].
     pub cores: u32,
+    /// More of servers, if the target [knows more](Target::knows_servers).
+    pub servers: Servers,
+    /// By segment and exit: the meter that its packets pass, if the target [limits rates](Target::limits_rates).
+    pub meters: BTreeMap<(usize, StepId), u32>,
     /// The element, or its rule, with file and line: for comments.
     pub origin: &'a dyn Fn(NodeId, Option<Span>) -> String,
+}
+
+impl Device<'_> {
+    /// The port by which packets are handed off there.
+    pub fn towards(&self, to: Continuation) -> u32 {
+        self.servers.handoffs.get(&to).copied().unwrap_or(self.cores)
+    }
+
+    /// The ports that lead to servers.
+    pub fn server_ports(&self) -> impl Iterator<Item = u32> + '_ {
+        [self.cores].into_iter().chain(self.servers.others.iter().copied())
+    }
 }
 
 /// A file of an artefact.
@@ -209,6 +238,16 @@ pub trait Target: Sync {
 
     /// Whether it goes by flows that elements own, where it has leases of them.
     fn leases(&self) -> bool {
+        false
+    }
+
+    /// Whether it tells several servers apart, and takes packets back from them.
+    fn knows_servers(&self) -> bool {
+        false
+    }
+
+    /// Whether it drops what exceeds a rate.
+    fn limits_rates(&self) -> bool {
         false
     }
 

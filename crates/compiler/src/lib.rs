@@ -19,7 +19,7 @@ mod synthesize;
 
 pub use explain::{count_shadowed_rules, shadowed_rules};
 pub use frontend::{
-    Chain, Device, Elements, Joined, JoinedPart, Joining, Limits, Options, Taken, elaborate,
+    Back, Chain, Device, Elements, Joined, JoinedPart, Joining, Limits, Options, Taken, elaborate,
     flatten, instantiate, instantiate_part, join,
 };
 pub use synthesize::{

@@ -52,7 +52,14 @@ impl OpenVSwitch {
             "",
         )?;
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
-        let set = ["set", "Open_vSwitch", ".", "other_config:userspace-tso-enable=true"];
+        // Frames from servers have a tag in front of those that hosts set.
+        let set = [
+            "set",
+            "Open_vSwitch",
+            ".",
+            "other_config:userspace-tso-enable=true",
+            "other_config:vlan-limit=2",
+        ];
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init", "--"]).args(set), "")?;
         let mut vswitchd = tool("ip");
         vswitchd.args(["netns", "exec", &namespace.name, "ovs-vswitchd", "--disable-system"]);

@@ -22,6 +22,12 @@
 //!   wan: tor.wan
 //! ```
 //!
+//! Where several servers are behind a switch, each says what of the chain it runs (`runs: [nat, cache]`): names of elements and
+//! compounds. A device of the chain that is named `server.port/1` stands for packets that come back from that server's port, for
+//! the switch to go on with them; behind the slash may be any name.
+//!
+//! `limits` has the switch drop what exceeds a rate, of packets that go through an element or compound: `limits: { nat: 1 Gbps }`.
+//!
 //! For a rack on one host, a server says in which network namespace it is (`netns: s1`), and `hosts` has what stands at
 //! wires: `lan: { addresses: [10.1.0.2/24], gateway: 10.1.0.1, mac: 02:00:00:00:01:02 }`.
 //!
@@ -68,6 +74,8 @@ pub struct Topology {
     pub wires: BTreeMap<String, PortName>,
     /// By wire: the host that stands there, where Catena makes it.
     pub hosts: BTreeMap<String, Host>,
+    /// By element or compound of the chain: bits a second that a switch lets pass of packets that go through it.
+    pub limits: BTreeMap<String, f64>,
 }
 
 /// A host at a wire.
@@ -210,6 +218,8 @@ pub struct Server {
     pub cores: Option<Cores>,
     /// The network namespace of this host that it is, if it is one.
     pub netns: Option<String>,
+    /// Elements and compounds of the chain that it runs, if others run the rest.
+    pub runs: Option<Vec<String>>,
     /// Its interfaces, by name.
     pub ports: BTreeMap<String, ServerPort>,
 }
@@ -256,6 +266,8 @@ mod written {
         pub(super) wires: BTreeMap<String, Spanned<String>>,
         #[serde(default)]
         pub(super) hosts: BTreeMap<String, Host>,
+        #[serde(default)]
+        pub(super) limits: BTreeMap<String, Spanned<String>>,
     }
 
     #[derive(Deserialize)]
@@ -294,6 +306,7 @@ mod written {
         pub(super) keep: usize,
         pub(super) clock: Option<Spanned<String>>,
         pub(super) netns: Option<Spanned<String>>,
+        pub(super) runs: Option<Vec<String>>,
         pub(super) ports: BTreeMap<String, ServerPort>,
     }
 
@@ -381,6 +394,7 @@ impl Reading<'_> {
             links: Vec::new(),
             wires: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            limits: BTreeMap::new(),
         };
         for (name, switch) in written.switches {
             let target = self.word("target", &switch.target, targets);
@@ -463,7 +477,8 @@ impl Reading<'_> {
                 }
                 netns.value
             });
-            topology.servers.insert(name, Server { cores, netns, ports });
+            let runs = server.runs;
+            topology.servers.insert(name, Server { cores, netns, runs, ports });
         }
         let known: BTreeSet<PortName> = topology.ports().collect();
         let mut taken: BTreeMap<PortName, String> = BTreeMap::new();
@@ -479,6 +494,9 @@ impl Reading<'_> {
             if let Some(port) = self.port(&at, &known, &what, &mut taken) {
                 topology.wires.insert(wire, port);
             }
+        }
+        for (name, rate) in written.limits {
+            topology.limits.insert(name, self.errors.quantity(&rate, Unit::Rate));
         }
         for (wire, host) in written.hosts {
             if !topology.wires.contains_key(&wire) {

@@ -238,6 +238,18 @@ impl Switch {
         all
     }
 
+    /// Stops its clock: then time passes only by [`Switch::let_pass`].
+    #[track_caller]
+    pub fn stop_clock(&mut self) {
+        self.call("time/stop", &[]);
+    }
+
+    /// Puts its clock forward by milliseconds.
+    #[track_caller]
+    pub fn let_pass(&mut self, milliseconds: u32) {
+        self.call("time/warp", &[milliseconds.to_string()]);
+    }
+
     /// How many frames the switch lost because it was not ready to find out what to do with them.
     fn lost(&mut self) -> u64 {
         let mut read = |counter: &str| {

@@ -142,7 +142,7 @@ impl Rack {
     ) -> Result<(Loaded, Self), Failure> {
         let topology = topology(path, limits)?;
         let loaded = load_between(limits, variables, file, topology.wires.keys())?;
-        let of = Site::of(&topology, &loaded.wires());
+        let of = Site::of(&topology, &loaded.chain.graph, &loaded.wires());
         let (switch, site) = of.map_err(|why| format!("{path}: {why}"))?;
         let switch = switch.to_string();
         let of = &topology.switches[&switch];
@@ -270,17 +270,35 @@ pub(crate) struct Behind {
     pub(crate) compiled: Compiled,
     /// Its wires, as the server's interface brings them.
     pub(crate) wires: Vec<(String, Uplink)>,
+    /// Which of the servers behind the switch it is.
+    pub(crate) server: usize,
 }
 
-/// Divides a chain between the switch of a topology and the cores of its server.
+/// Which of the servers behind a switch is meant: the only one, or that of a name.
+fn server(path: &str, site: &Site, name: Option<&str>) -> Result<usize, Failure> {
+    let names: Vec<&str> = site.servers.iter().map(|of| of.port.device.as_str()).collect();
+    let found = match (name, &names[..]) {
+        (None, [_]) => Some(0),
+        (None, _) => None,
+        (Some(name), names) => names.iter().position(|of| *of == name),
+    };
+    let all = names.join(", ");
+    let which = name.map_or(String::new(), |name| format!("'{name}' is none of them: "));
+    let why = || format!("{path}: {which}--server says which of the servers this is: {all}");
+    Ok(found.ok_or_else(why)?)
+}
+
+/// Divides a chain between the switch of a topology and the cores of one of its servers.
 pub(crate) fn behind(
     path: &str,
     limits: &Limits,
     variables: &[String],
     file: &str,
+    name: Option<&str>,
 ) -> Result<Behind, Failure> {
     let (loaded, rack) = Rack::load(path, limits, variables, file)?;
     let sited = &rack.sited;
+    let server = server(path, &sited.site, name)?;
     let compiled = sited.compile(&loaded, None)?;
     if let Some(part) = compiled.parts.iter().find(|part| !part.proof.holds()) {
         return Err(format!(
@@ -291,7 +309,7 @@ pub(crate) fn behind(
         )
         .into());
     }
-    let name = sited.site.server.as_ref().map(|server| server.port.clone()).unwrap_or_default();
+    let name = sited.site.servers[server].port.port.clone();
     let interface = InterfaceSpec { name, mode: None, batch: None, shared: false };
     let wire = |(wire, port): (&String, &SitePort)| {
         // Where several wires lead to one entry, the first stands for all.
@@ -310,7 +328,7 @@ pub(crate) fn behind(
         )
     };
     let wires = sited.site.ports.keys().enumerate().map(uplink).collect();
-    Ok(Behind { loaded, rack, compiled, wires })
+    Ok(Behind { loaded, rack, compiled, wires, server })
 }
 
 /// Counts where packets of captures are taken care of, by part.

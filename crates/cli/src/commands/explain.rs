@@ -507,8 +507,7 @@ impl Over {
         core.pool.recycle(packet);
         let followed = followed.map_err(|fault| format!("{fault:?}"))?;
         let places = |part: usize, step: StepId| self.places.get(&(part, step)).cloned();
-        let server = self.rack.sited.site.server.as_ref();
-        let server = server.map_or(String::new(), |at| format!("{}.{}", at.device, at.port));
+        let server = self.rack.sited.site.server_names();
         let paint = Paint(colours(&stdout()));
         let text = offloaded.followed((number, &wire), &followed, &places, (&server, paint));
         Ok((text, offloaded.followed_json((number, &wire), &followed, &places)))

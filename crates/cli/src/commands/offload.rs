@@ -15,7 +15,7 @@ use codegen::Target;
 use compiler::partition::Compiled;
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
-use ir::topology::{Address, PortName};
+use ir::topology::Address;
 use serde_json::{Value, json};
 use view::offload::Offloaded;
 use view::paint::Paint;
@@ -247,8 +247,7 @@ impl Split<'_> {
     }
 
     fn server(&self) -> String {
-        let name = |port: &PortName| format!("{}.{}", port.device, port.port);
-        self.rack.sited.site.server.as_ref().map(name).unwrap_or_default()
+        self.rack.sited.site.server_names()
     }
 
     /// Without an option.

@@ -73,6 +73,9 @@ pub(crate) struct Run {
     /// the tags that it sets, and leave over it with tags that name the switch's port.
     #[arg(long, value_name = "FILE.yaml", conflicts_with_all = ["inputs", "outputs"])]
     topology: Option<String>,
+    /// Which server of the rack this is, if several are behind the switch
+    #[arg(long, value_name = "NAME", requires = "topology")]
+    server: Option<String>,
     /// Select the I/O mode of all interfaces, or of one
     ///
     /// Modes: auto (the best that works), af-xdp, af-packet-mmsg (many frames per system call),
@@ -232,14 +235,16 @@ fn go_behind(
     topology: &str,
     bindings: &mut Bindings,
 ) -> Result<(Cut, Option<Ahead>), Failure> {
-    let behind = compile::behind(topology, &run.limits, &run.variables, &run.file)?;
-    let Behind { loaded, rack, compiled, wires } = behind;
+    let name = run.server.as_deref();
+    let behind = compile::behind(topology, &run.limits, &run.variables, &run.file, name)?;
+    let Behind { loaded, rack, compiled, wires, server } = behind;
     let cut = Arc::new(partition::on_cores(&compiled));
     let ahead = Ahead::find(
         (&run.file, topology),
         &loaded,
         &rack,
         &Arc::new(compiled),
+        server,
         (run.log, run.quiet),
     )?;
     for (name, uplink) in wires {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path as Folder;
 
 use codegen::openflow::Class;
-use codegen::{Device, ebpf};
+use codegen::{Device, Servers, ebpf};
 use compiler::partition::{Counted, Division};
 use compiler::synthesize_tables;
 use dataplane::io::Loaded;
@@ -150,7 +150,8 @@ fn programs_in_the_kernel_count_as_elements() {
     let division = divide(Front { target: "ebpf", trusting: false }, &mut started);
     let segments = division.parts.iter().map(|part| part.offload.segment.clone()).collect();
     let origin = |node: NodeId, _: Option<Span>| format!("element {node}");
-    let device = Device { segments, egress: division.egress.clone(), cores: 100, origin: &origin };
+    let (egress, servers, meters) = (division.egress.clone(), Servers::default(), BTreeMap::new());
+    let device = Device { segments, egress, cores: 100, servers, meters, origin: &origin };
     let compiled =
         ebpf::compile(&device).unwrap_or_else(|(_, step, lack)| panic!("{step:?}: {lack}"));
     let loaded = Loaded::new(&compiled.object).unwrap_or_else(|why| panic!("{why}"));

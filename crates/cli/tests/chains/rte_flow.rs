@@ -59,9 +59,9 @@ fn compiled(
     let wires = Wires::of(graph, |_| true);
     let names = wires.names().into_iter().zip(0..);
     let port = |(name, number): (&str, u32)| {
-        (name.to_string(), SitePort { number, trust: trust.to_vec() })
+        (name.to_string(), SitePort { number, trust: trust.to_vec(), from: None })
     };
-    let site = Site { ports: names.map(port).collect(), cores: 99, server: None, hardware: None };
+    let site = Site { ports: names.map(port).collect(), cores: 99, ..Site::default() };
     let origin =
         |node: NodeId, _: Option<Span>| format!("{} (chain.click)", graph.nodes[node].name);
     compile(graph, models, &wires, target_of(target), &site, &origin, files)

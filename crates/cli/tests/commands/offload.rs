@@ -309,3 +309,169 @@ fn a_killed_installation_leaves_the_old_or_the_new() {
     }
     println!("old {}, new {}", seen[0], seen[1]);
 }
+
+/// TCP is the first server's, and comes back to be routed; UDP is the second's.
+const BACK: &str = "\
+FromDevice(lan) -> kind :: Classifier(12/0800 23/06, 12/0800 23/11, 12/0800);
+kind[0] -> one :: Queue -> Unqueue -> ToDevice(s1.eth0/1);
+kind[1] -> two :: Queue -> Unqueue -> ToDevice(wan);
+kind[2] -> ToDevice(wan);
+FromDevice(s1.eth0/1) -> Null -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> DecIPTTL
+  -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:02) -> ToDevice(wan);
+";
+
+/// A rack with two servers.
+fn two_servers(control: &str, runs: [&str; 2]) -> String {
+    let [one, two] = runs;
+    let trust = "trust: [lengths, ip-checksum, ip-options]";
+    rack(control)
+        .replace(
+            "up: { number: 4 }",
+            &format!("up: {{ number: 4, {trust} }}\n      other: {{ number: 5 }}"),
+        )
+        .replace(
+            "s1: { ports",
+            &format!("s2: {{ {two}ports: {{ eth0: {{}} }} }}\n  s1: {{ {one}ports"),
+        )
+        .replace("s1.eth0]]", "s1.eth0], [tor.other, s2.eth0]]")
+        .replace(", dmz: tor.dmz", "")
+}
+
+/// A frame behind an 802.1ad tag.
+fn tagged(id: u8, high: u8, frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &[0x88, 0xa8, high, id], &frame[12..]].concat()
+}
+
+#[test]
+fn servers_get_their_own_packets_and_send_some_back() {
+    let mut switch = Switch::start(5);
+    let folder = Folder::new();
+    let control = format!("    control: unix:{}", switch.socket().display());
+    folder
+        .file("fw.click", BACK)
+        .file("rack.yaml", two_servers(&control, ["runs: [one], ", "runs: [two], "]));
+    switch.load("");
+    let installed = folder.run(with(&["--install"]));
+    assert_eq!(installed.code, Some(0), "{}", installed.err);
+    let tcp = frame([20, 0, 0, 1]);
+    let mut udp = tcp.clone();
+    udp[23] = 17;
+    let sent = switch.send(1, &[tcp.clone(), udp.clone()]);
+    let [to_one, to_two] = [&sent[0][..], &sent[1][..]];
+    for (sent, port, whole) in [(to_one, 4, &tcp), (to_two, 5, &udp)] {
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert_eq!((sent[0].port, &sent[0].bytes[12..14]), (port, &[0x88, 0xa8][..]));
+        assert_eq!([&sent[0].bytes[..12], &sent[0].bytes[16..]].concat(), **whole);
+    }
+    // What comes back is routed: by the tag of the way back from the first server, and from there alone.
+    let back = tagged(0xfe, 0x0f, &tcp);
+    let sent = switch.send(4, &[back.clone(), tagged(2, 0, &udp)]);
+    let [routed, passed] = [&sent[0][..], &sent[1][..]];
+    assert_eq!((routed.len(), routed[0].port), (1, 2), "{routed:?}");
+    let bytes = &routed[0].bytes;
+    assert_eq!(
+        (&bytes[..6], &bytes[12..14], bytes[22]),
+        (&[2, 0, 0, 0, 1, 2][..], &[8, 0][..], 63)
+    );
+    assert_eq!((passed.len(), passed[0].port, &passed[0].bytes), (1, 2, &udp));
+    assert!(switch.send(5, &[back, tagged(2, 0, &udp)])[0].is_empty());
+    let shown = folder.run(with(&[]));
+    assert!(shown.well().contains("s1.eth0/1 → tor"), "{}", shown.out);
+}
+
+#[test]
+fn what_several_servers_run_is_said_and_parts_them() {
+    let folder = Folder::new();
+    folder.file("fw.click", BACK);
+    for (runs, expected) in [
+        (["", ""], "`runs:` of each says"),
+        (["runs: [one], ", "runs: [tow], "], "'s2' is to run 'tow', which the chain does not have"),
+        (["runs: [one, two], ", "runs: [two], "], "are both to run 'two'"),
+    ] {
+        folder.file("rack.yaml", two_servers("", runs));
+        let refused = folder.run(with(&[]));
+        assert!(refused.refused().contains(expected), "{expected}: {}", refused.err);
+    }
+    // One that says nothing runs nothing.
+    folder.file("rack.yaml", two_servers("", ["runs: [one, two], ", ""]));
+    let shown = folder.run(with(&[]));
+    assert!(
+        shown.well().contains("tor ↔ s1.eth0") && !shown.out.contains("s2.eth0"),
+        "{}",
+        shown.out
+    );
+    // Other devices know of one server.
+    let rack =
+        two_servers("", ["runs: [one], ", "runs: [two], "]).replace("target: ovs", "target: ebpf");
+    folder.file("rack.yaml", rack);
+    assert!(folder.run(with(&[])).refused().contains("hands packets to one server"));
+    // What the device spares to test may lead to either: here, where the headers end.
+    let early = BACK
+        .replace("Classifier(12/0800 23/06, 12/0800 23/11, 12/0800)", "IPClassifier(tcp, udp, -)")
+        .replace(
+            "FromDevice(lan) ->",
+            "FromDevice(lan) -> MarkIPHeader(14) -> Queue -> Unqueue ->",
+        );
+    folder
+        .file("fw.click", early)
+        .file("rack.yaml", two_servers("", ["runs: [one], ", "runs: [two], "]));
+    let refused = folder.run(with(&[]));
+    assert!(
+        refused.refused().contains("both 's2' and 's1' may have to take some"),
+        "{}",
+        refused.err
+    );
+}
+
+/// Of 30 frames as many pass as the meter holds, and later as many as the time since then fills it with.
+#[test]
+fn a_rate_is_limited_where_packets_come_in() {
+    let mut switch = Switch::start(4);
+    let folder = folder(&switch);
+    let control = format!("    control: unix:{}", switch.socket().display());
+    let limited = |limits: &str| rack(&control) + limits;
+    folder.file("rack.yaml", limited("limits: { f: 800 kbps }\n"));
+    switch.load("");
+    assert_eq!(folder.run(with(&["--install"])).code, Some(0));
+    switch.stop_clock();
+    let mut long = frame([20, 0, 0, 1]);
+    // As long as its IP header says.
+    long[16..18].copy_from_slice(&986_u16.to_be_bytes());
+    long.resize(1000, 0);
+    long[24..26].copy_from_slice(&[0, 0]);
+    let sum: u32 = long[14..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+    long[24..26].copy_from_slice(&(!(((sum & 0xffff) + (sum >> 16)) as u16)).to_be_bytes());
+    let passed = |switch: &mut Switch| {
+        let sent = switch.send(1, &vec![long.clone(); 30]);
+        sent.iter().filter(|sent| !sent.is_empty()).count()
+    };
+    // 80 kilobits at once; in 50 ms there are 40 more.
+    assert_eq!(passed(&mut switch), 10);
+    assert_eq!(passed(&mut switch), 0);
+    switch.let_pass(50);
+    assert_eq!(passed(&mut switch), 5);
+    // Another limit takes the place of it, and no limit takes the meter away.
+    folder.file("rack.yaml", limited("limits: { f: 1600 kbps }\n"));
+    assert_eq!(folder.run(with(&["--install"])).code, Some(0));
+    assert!(switch.flows(&["dump-meters", "br0"]).contains("rate=1600"));
+    folder.file("rack.yaml", limited(""));
+    assert_eq!(folder.run(with(&["--install"])).code, Some(0));
+    assert!(!switch.flows(&["dump-meters", "br0"]).contains("rate="));
+    // Nothing is changed if the meter is of others.
+    folder.file("rack.yaml", limited("limits: { f: 800 kbps }\n"));
+    switch.flows(&["add-meter", "br0", "meter=1,kbps,band=type=drop,rate=5"]);
+    switch.flows(&["add-flow", "br0", "table=9,actions=meter:1,output:2"]);
+    let refused = folder.run(with(&["--install"]));
+    assert!(refused.refused().contains("entries of others use meter 1"), "{}", refused.err);
+    assert!(switch.flows(&["dump-meters", "br0"]).contains("rate=5"));
+    folder.file("rack.yaml", limited("limits: { g: 800 kbps }\n"));
+    assert!(
+        folder
+            .run(with(&[]))
+            .refused()
+            .contains("'g' is to be limited, which the chain does not have")
+    );
+    let rack = limited("limits: { f: 800 kbps }\n").replace("target: ovs", "target: ebpf");
+    folder.file("rack.yaml", rack);
+    assert!(folder.run(with(&[])).refused().contains("it limits no rates"));
+}

@@ -24,7 +24,7 @@ switches:
     ports:
       left: { number: 1, trust: [lengths, ip-checksum, ip-options, mtu] }
       right: { number: 2, trust: [lengths, ip-checksum, ip-options, mtu] }
-      up: { number: 3 }
+      up: { number: 3, trust: [lengths, ip-checksum, ip-options, mtu] }
 servers:
   s1:
     netns: XXs1
@@ -79,7 +79,11 @@ fn refused(plan: &Path, text: &str) {
 
 /// A rack that is made, and the plan of its chains.
 fn planned(name: &str, chains: &str) -> (Rack, std::path::PathBuf) {
-    let mut rack = Rack::write(name, RACK).make();
+    planned_on(RACK, name, chains)
+}
+
+fn planned_on(topology: &str, name: &str, chains: &str) -> (Rack, std::path::PathBuf) {
+    let mut rack = Rack::write(name, topology).make();
     rack.write_beside("functions.click", FUNCTIONS);
     let manifest = rack.write_beside("chains.yaml", chains);
     let plan = rack.place(&manifest);
@@ -120,7 +124,12 @@ fn exchange(rack: &Rack, address: &'static str, count: usize) {
     });
     assert!(client.join().expect("an answer") == bytes(count), "bytes changed on the way");
     let peer = server.join().expect("a connection");
-    assert_eq!(peer, if address == "10.99.0.1" { "10.2.0.8" } else { "10.1.0.2" });
+    let known = match address {
+        "10.99.0.1" => "10.2.0.8",
+        "10.99.1.1" => "10.2.0.9",
+        _ => "10.1.0.2",
+    };
+    assert_eq!(peer, known);
 }
 
 fn chain<'v>(status: &'v Value, name: &str) -> &'v Value {
@@ -162,7 +171,7 @@ fn two_chains_share_a_switch_and_a_server() {
     let down = run(&mut deploy(&plan, &["--down"]));
     assert!(down.contains("1 process of servers ended"), "{down}");
     assert_eq!(rack.entries(), 0);
-    assert_eq!(run(&mut deploy(&plan, &["--down"])), "nothing of this plan is installed\n");
+    assert_eq!(run(&mut deploy(&plan, &["--down"])), "nothing is deployed there\n");
 }
 
 #[test]
@@ -209,15 +218,27 @@ fn all_is_taken_back_if_anything_fails() {
     refused(&plan, "server 's1' does not run");
     assert_eq!(rack.entries(), 0);
     let down = run(&mut deploy(&plan, &["--down"]));
-    assert_eq!(down, "nothing of this plan is installed\n");
-    // What comes from the translator goes to the router on the core, as packets do not come back to the switch.
-    let bounce = "\
+    assert_eq!(down, "nothing is deployed there\n");
+    // What comes back from the translator is not trusted.
+    let topology = std::fs::read_to_string(&rack.file).unwrap();
+    let doubted = topology.replace("3, trust: [lengths, ip-checksum, ip-options, mtu]", "3");
+    assert_ne!(doubted, topology);
+    std::fs::write(&rack.file, doubted).unwrap();
+    let manifest = rack.write_beside("bounce.yaml", BOUNCE);
+    let plan = rack.place(&manifest);
+    refused(&plan, "`trust:` of the port that leads to 's1'");
+    assert_eq!(rack.entries(), 0);
+}
+
+/// A translator on cores, and a router on the switch behind it.
+const BOUNCE: &str = "\
+packet: 700 bytes
 require: [functions.click]
 chains:
   - name: both
     chain: |
       XXleft -> nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
-      nat[1] -> side :: Side(10.2.0.1, 02:00:00:00:00:02, 02:00:00:00:00:01, 02:00:00:00:01:02) -> XXright;
+      nat[1] -> side :: Side(10.2.0.1, 02:00:00:00:00:02, 02:00:00:00:00:08, 02:00:00:00:02:02) -> XXright;
       nat -> XXleft;
       side[1] -> XXright;
       XXright -> [1] nat
@@ -225,10 +246,99 @@ chains:
     on: { side: [switch] }
     slo: { infinite-pipe: 10 Mbps }
 ";
-    let manifest = rack.write_beside("bounce.yaml", bounce);
-    let plan = rack.place(&manifest);
-    refused(&plan, "from which packets do not come back");
-    assert_eq!(rack.entries(), 0);
+
+#[test]
+fn packets_come_back_from_cores_to_the_switch() {
+    if !possible() {
+        return;
+    }
+    let (rack, plan) = planned("i", BOUNCE);
+    let told = run(&mut deploy(&plan, &[]));
+    assert!(told.contains("nat on s1, side on switch"), "{told}");
+    let through = ["route", "add", "10.99.0.0/24", "via", "10.8.0.1", "src", "10.8.0.2"];
+    run(&mut rack.within("left", "ip", &through));
+    // The router takes no answers of ARP from the translator.
+    let neighbour = ["neigh", "add", "10.2.0.8", "lladdr", "02:00:00:00:00:08", "dev", "eth0"];
+    run(&mut rack.within("right", "ip", &neighbour));
+    exchange(&rack, "10.99.0.1", 100_000);
+    // They met the entry for packets that come back, and none was left to the server a second time.
+    until("they are counted", || rack.packets("dl_vlan=4094 ") >= 60);
+    let said = deploy(&plan, &["--status", "--json"]).output().unwrap();
+    let status: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(chain(&status, "both")["dropped"], serde_json::json!({}), "{status}");
+    // The same chain as another plan: it takes the place of what is deployed.
+    let text = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, text.replace("\"policy\": \"improved\"", "\"policy\": \"mine\""))
+        .unwrap();
+    let told = run(&mut deploy(&plan, &[]));
+    assert!(told.contains("another plan was deployed: 1 process of servers ended"), "{told}");
+    assert!(told.contains("0 entries added"), "{told}");
+    exchange(&rack, "10.99.0.1", 1000);
+}
+
+/// Two translators, for which there is room on two servers; on one there is for the least that they need.
+const TWO: &str = "\
+packet: 700 bytes
+require: [functions.click]
+functions: { nat: { cycles: 1000 } }
+chains:
+  - name: nat-8
+    chain: |
+      nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
+      XXleft -> nat -> XXleft;
+      XXright -> [1] nat [1] -> XXright
+    traffic:
+      - { in: XXleft, out: XXright, src: 10.8.0.0/24 }
+      - { in: XXright, dst: 10.2.0.8/32 }
+    slo: { min: 1 Gbps, max: 6 Gbps }
+  - name: nat-9
+    chain: |
+      nat :: Nat(10.9.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.9, 02:00:00:00:00:09, 02:00:00:00:02:02);
+      XXleft -> nat -> XXleft;
+      XXright -> [1] nat [1] -> XXright
+    traffic:
+      - { in: XXleft, out: XXright, src: 10.9.0.0/24 }
+      - { in: XXright, dst: 10.2.0.9/32 }
+    slo: { min: 1 Gbps, max: 6 Gbps }
+";
+
+#[test]
+fn a_server_that_fails_is_replaced_by_another() {
+    if !possible() {
+        return;
+    }
+    let topology = RACK
+        .replace("  s1:", "  s2: { netns: XXs2, cores: 2, clock: 2.1 GHz, ports: { eth0: { rate: 10 Gbps, delay: 5 us } } }\n  s1:")
+        .replace("servers:", "      other: { number: 4 }\nservers:")
+        .replace("s1.eth0]]", "s1.eth0], [XXtor.other, s2.eth0]]")
+        .replace("10.8.0.2/24", "10.8.0.2/24, 10.9.0.2/24")
+        .replace("10.99.0.1/24", "10.99.0.1/24, 10.99.1.1/24");
+    let (rack, plan) = planned_on(&topology, "k", TWO);
+    let told = run(&mut deploy(&plan, &[]));
+    assert!(told.contains("nat on s1") && told.contains("nat on s2"), "{told}");
+    for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
+        let network = format!("10.99.{of}.0/24");
+        let through = ["route", "add", &network, "via", via, "src", source];
+        run(&mut rack.within("left", "ip", &through));
+    }
+    let all = ["10.99.0.1", "10.99.1.1"];
+    all.iter().for_each(|address| exchange(&rack, address, 50_000));
+    // Each server sees packets of its own chain alone.
+    let output = deploy(&plan, &["--status", "--json"]).output().unwrap();
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(status["wrong"], serde_json::json!([]), "{status}");
+    rack.end_server("s2");
+    let manifest = rack.folder().join("chains.yaml");
+    let next = rack.place_from(&manifest, &plan, &["--down", "s2"]);
+    let told = run(&mut deploy(&next, &[]));
+    assert!(told.contains("nat on s1") && !told.contains("nat on s2"), "{told}");
+    all.iter().for_each(|address| exchange(&rack, address, 50_000));
+    // The plan has a backup for each single failure, made beforehand.
+    let told = run(&mut deploy(&plan, &["--failed", "s1"]));
+    assert!(told.contains("nat on s2") && !told.contains("nat on s1"), "{told}");
+    all.iter().for_each(|address| exchange(&rack, address, 50_000));
+    let output = deploy(&plan, &["--failed", "s3"]).output().unwrap();
+    assert!(said(&output).contains("no backup for the failure of 's3'"), "{}", said(&output));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 use lab::live::network::run;
 use lab::live::{Process, possible, until};
 
+use serde_json::Value;
+
 use crate::CATENA;
 
 /// A rack of one switch, two servers and two hosts, with names that nobody else has.
@@ -64,12 +66,46 @@ impl Rack {
         plan
     }
 
+    /// Places chains anew from an earlier plan.
+    #[track_caller]
+    pub fn place_from(&self, manifest: &Path, from: &Path, options: &[&str]) -> PathBuf {
+        let plan = self.folder.join(format!("{}-next.json", self.name));
+        let mut place = Command::new(CATENA.0);
+        place.arg("place").arg(manifest).arg("--topology").arg(&self.file).args(options);
+        run(place.arg("--from").arg(from).arg("-o").arg(&plan));
+        plan
+    }
+
+    /// Ends the process of a server that was deployed, as a failure does.
+    #[track_caller]
+    pub fn end_server(&self, name: &str) {
+        let path = format!("/run/catena/deploy/{}/state.json", self.name);
+        let state: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let mut servers = state["servers"].as_array().unwrap().iter();
+        let number = &servers.find(|server| server["name"] == name).unwrap()["process"];
+        run(Command::new("kill").args(["-9", &number.to_string()]));
+    }
+
+    #[track_caller]
+    fn flows(&self) -> String {
+        let socket = format!("unix:{}", self.folder.join("tor.mgmt").display());
+        run(Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &socket]))
+    }
+
     /// Flow entries of the switch.
     #[track_caller]
     pub fn entries(&self) -> usize {
-        let socket = format!("unix:{}", self.folder.join("tor.mgmt").display());
-        let said = run(Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &socket]));
-        said.matches("cookie=").count()
+        self.flows().matches("cookie=").count()
+    }
+
+    /// Packets that met entries with some text.
+    #[track_caller]
+    pub fn packets(&self, text: &str) -> u64 {
+        let flows = self.flows();
+        let lines = flows.lines().filter(|line| line.contains(text));
+        let count =
+            |line: &str| line.split("n_packets=").nth(1)?.split(',').next()?.parse::<u64>().ok();
+        lines.filter_map(count).sum::<u64>()
     }
 
     fn command(&self) -> Command {

@@ -126,9 +126,7 @@ impl Emitter<'_> {
     fn write(&mut self) -> Result<(), Failure> {
         for (segment, graph) in self.graphs.iter().enumerate() {
             for &port in &self.device.segments[segment].ingress {
-                self.origin = format!("Frames that come in at port {port}").into();
-                let when = Conditions::exact(Match::InPort, port.into());
-                self.entry(segment, 0, OF_PORTS, &when, graph.lists.root)?;
+                self.write_ingress(segment, port, graph.lists.root)?;
             }
         }
         self.back();
@@ -142,20 +140,47 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Frames of a segment where they come in: at a port, or back from a server, with a tag that goes first.
+    fn write_ingress(&mut self, segment: usize, port: u32, root: usize) -> Result<(), Failure> {
+        let Some(&server) = self.device.servers.returns.get(&port) else {
+            self.origin = format!("Frames that come in at port {port}").into();
+            let when = Conditions::exact(Match::InPort, port.into());
+            return self.entry(segment, 0, OF_PORTS, &when, root);
+        };
+        if port > MOST_TAGS {
+            return Err((
+                segment,
+                StepId(0),
+                Lack::Room("ports", port as usize, MOST_TAGS as usize),
+            ));
+        }
+        self.origin =
+            format!("Frames that come back from port {server} with the tag {port}").into();
+        let tagged = Conditions::exact(Match::VlanId, TAGGED | u128::from(port));
+        let when = Conditions::exact(Match::InPort, server.into()).and(&tagged);
+        let first = self.out.len();
+        self.entry(segment, 0, OF_PORTS, &when.unwrap_or_default(), root)?;
+        for Entry { flow, .. } in &mut self.out[first..] {
+            flow.actions.insert(0, flow::Action::PopVlan);
+        }
+        Ok(())
+    }
+
     /// Frames from the cores: their tag says by which port they leave.
     fn back(&mut self) {
-        let cores = self.device.cores;
         self.origin = "Frames from the cores leave by the port that their tag names".into();
         let ports: BTreeSet<u32> = self.device.egress.values().copied().collect();
-        let from_cores = Conditions::exact(Match::InPort, cores.into());
-        for port in ports {
-            let tagged = Conditions::exact(Match::VlanId, TAGGED | u128::from(port));
-            let Some(when) = from_cores.and(&tagged) else { continue };
-            let out = flow::Action::Output(if port == cores { IN_PORT } else { port });
-            let does = Does::only(vec![flow::Action::PopVlan, out]);
-            self.put(Class::Back, 0, OF_PORTS, &when, does);
+        for cores in self.device.server_ports().collect::<BTreeSet<u32>>() {
+            let from_cores = Conditions::exact(Match::InPort, cores.into());
+            for &port in &ports {
+                let tagged = Conditions::exact(Match::VlanId, TAGGED | u128::from(port));
+                let Some(when) = from_cores.and(&tagged) else { continue };
+                let out = flow::Action::Output(if port == cores { IN_PORT } else { port });
+                let does = Does::only(vec![flow::Action::PopVlan, out]);
+                self.put(Class::Back, 0, OF_PORTS, &when, does);
+            }
+            self.put(Class::Back, 0, OF_OTHER_TAGS, &from_cores, Does::default());
         }
-        self.put(Class::Back, 0, OF_OTHER_TAGS, &from_cores, Does::default());
     }
 
     fn node(&mut self, segment: usize, node: usize) -> Result<(), Failure> {
@@ -211,6 +236,7 @@ impl Emitter<'_> {
         let class = Class::Exit(place, step.0);
         let program: &Program = &self.device.segments[segment].program;
         let Step::Exit(exit) = program.step(step) else { return Ok(()) };
+        let meter = self.device.meters.get(&(segment, step)).copied().map(flow::Action::Meter);
         match exit.end {
             End::Drop { .. } => self.put(class, table, priority, when, Does::default()),
             End::Handoff { to } => {
@@ -218,12 +244,12 @@ impl Emitter<'_> {
                     let lack = Lack::Room("continuations", to.0.into(), MOST_TAGS as usize);
                     return Err((segment, step, lack));
                 }
-                let does = Does::only(vec![
+                let tag = [
                     flow::Action::PushVlan(0x88a8),
                     flow::Action::Set(Field::VlanId, TAGGED | u128::from(to.0)),
-                    flow::Action::Output(self.device.cores),
-                ]);
-                self.put(class, table, priority, when, does);
+                ];
+                let tag: Vec<flow::Action> = meter.into_iter().chain(tag).collect();
+                self.send(segment, class, (table, priority, when), (&tag, self.device.towards(to)));
             }
             End::Push { to, .. } => {
                 let Some(&port) = self.device.egress.get(&to) else {
@@ -235,26 +261,37 @@ impl Emitter<'_> {
                 }
                 let Some(when) = when.and(needs) else { return Ok(()) };
                 let protocol = protocol(&when);
-                let send = |port: u32| {
-                    let all = actions.iter().map(|action| of(action, protocol));
-                    Does::only(all.chain([flow::Action::Output(port)]).collect())
-                };
-                // A switch never sends a frame where it came from unless it is told so by name.
-                let ingress = &self.device.segments[segment].ingress;
-                if !ingress.contains(&port) {
-                    self.put(class, table, priority, &when, send(port));
-                    return Ok(());
-                }
-                for &from in ingress {
-                    let from = Conditions::exact(Match::InPort, from.into());
-                    let Some(when) = when.and(&from) else { continue };
-                    let back = from.of(Match::InPort).is_some_and(|from| from.0 == port.into());
-                    let out = if back { IN_PORT } else { port };
-                    self.put(class, table, priority, &when, send(out));
-                }
+                let actions = actions.iter().map(|action| of(action, protocol));
+                let actions: Vec<flow::Action> = meter.into_iter().chain(actions).collect();
+                self.send(segment, class, (table, priority, &when), (&actions, port));
             }
         }
         Ok(())
+    }
+
+    /// Entries that send frames of a segment out of a port.
+    fn send(
+        &mut self,
+        segment: usize,
+        class: Class,
+        (table, priority, when): (u8, u16, &Conditions),
+        (actions, port): (&[flow::Action], u32),
+    ) {
+        let send = |port: u32| Does::only([actions, &[flow::Action::Output(port)]].concat());
+        // A switch never sends a frame where it came from unless it is told so by name.
+        let device = self.device;
+        let come_in = |number: &u32| device.servers.returns.get(number).copied().unwrap_or(*number);
+        let ingress: BTreeSet<u32> = device.segments[segment].ingress.iter().map(come_in).collect();
+        if !ingress.contains(&port) {
+            self.put(class, table, priority, when, send(port));
+            return;
+        }
+        for from in ingress {
+            let out = if from == port { IN_PORT } else { port };
+            let from = Conditions::exact(Match::InPort, from.into());
+            let Some(when) = when.and(&from) else { continue };
+            self.put(class, table, priority, &when, send(out));
+        }
     }
 
     /// Goes to a node of another table.

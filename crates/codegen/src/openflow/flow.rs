@@ -230,6 +230,8 @@ pub enum Action {
     Set(Field, u128),
     /// Counts the time to live down by one.
     DecTtl,
+    /// Drops what exceeds the rate of a meter. It stands before all others.
+    Meter(u32),
     /// One that no entry of Catena's has: its number.
     Other(u16),
     /// An instruction that no entry of Catena's has: its number.
@@ -256,6 +258,7 @@ impl fmt::Display for Action {
                 write!(f, "set_field:{}->{}", field.number(value), field.name())
             }
             Action::DecTtl => f.write_str("dec_ttl"),
+            Action::Meter(meter) => write!(f, "meter:{meter}"),
             Action::Other(number) => write!(f, "action-{number}"),
             Action::OtherInstruction(number) => write!(f, "instruction-{number}"),
         }

@@ -98,6 +98,14 @@ impl Target for OpenFlow {
         false
     }
 
+    fn knows_servers(&self) -> bool {
+        true
+    }
+
+    fn limits_rates(&self) -> bool {
+        true
+    }
+
     fn decides(
         &self,
         program: &Program,

@@ -46,7 +46,8 @@ impl Sketch {
             Action::PushVlan(_) | Action::PopVlan => Some(Field::VlanId),
             Action::Set(field, _) => Some(*field),
             Action::DecTtl => Some(Field::IpTtl),
-            Action::Output(_) | Action::Other(_) | Action::OtherInstruction(_) => None,
+            Action::Output(_) | Action::Meter(_) => None,
+            Action::Other(_) | Action::OtherInstruction(_) => None,
         });
         self.writes.extend(set.chain(flow.metadata.map(|_| Field::Metadata)).map(common));
     }

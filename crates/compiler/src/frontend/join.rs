@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use elements::element::Boundary;
 use elements::registry;
-use ir::NodeId;
+use ir::{NodeId, Port};
 
 use super::Chain;
 use super::flatten;
@@ -43,6 +43,42 @@ pub struct Joining<'a> {
     pub chain: &'a Chain,
     /// What it takes of wires that others take frames from, too.
     pub takes: &'a [Taken],
+    /// Connections by which packets come back from servers to a device in front.
+    pub back: &'a [Back],
+}
+
+/// Connections that end at the same input, and that packets take by way of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// What stands for the way there and back: a wire by this name.
+    pub wire: String,
+    /// Where they come from.
+    pub from: Vec<Port>,
+    /// Where they go.
+    pub to: Port,
+}
+
+impl Back {
+    /// Takes the connections out of a chain; what stands there instead, in Click.
+    fn cut(&self, chain: &mut Chain) -> String {
+        let Self { wire, from, to } = self;
+        chain.graph.edges.retain(|edge| edge.to != *to || !from.contains(&edge.from));
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = format!("back_{wire}").chars().map(letter).collect();
+        let is_taken = |name: &str| chain.graph.nodes.iter().any(|of| of.name.starts_with(name));
+        while is_taken(&name) {
+            name.push('_');
+        }
+        let of = |node: NodeId| &chain.graph.nodes[node].name;
+        let mut text =
+            format!("{name}to :: ToDevice({wire});\n{name}from :: FromDevice({wire});\n");
+        for from in from {
+            let _ = writeln!(text, "{}[{}] -> {name}to;", of(from.node), from.port);
+        }
+        // What comes from a wire comes from nowhere else.
+        let _ = writeln!(text, "{name}from -> {name}in :: Null -> [{}]{};", to.port, of(to.node));
+        text
+    }
 }
 
 /// A chain that was joined.
@@ -138,8 +174,10 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
         return Err(wrong);
     }
     for (at, of) in all.iter().enumerate() {
-        let body = flatten::body(of.chain, &|node| inputs.get(&(at, node)).copied());
-        let _ = write!(joined.text, "\n{} :: {{\n{body}}};\n", joined.parts[at].prefix);
+        let mut chain = of.chain.clone();
+        let back: String = of.back.iter().map(|back| back.cut(&mut chain)).collect();
+        let body = flatten::body(&chain, &|node| inputs.get(&(at, node)).copied());
+        let _ = write!(joined.text, "\n{} :: {{\n{body}{back}}};\n", joined.parts[at].prefix);
     }
     if !between.is_empty() {
         let _ = write!(joined.text, "\n{between}");
@@ -304,8 +342,8 @@ mod tests {
         let network = |last| Some((Ipv4Addr::new(10, last, 3, 4), 16));
         let (of_a, of_b) = ([taken("lan", network(7))], [taken("lan", network(8))]);
         let all = [
-            Joining { name: "customer-7", chain: &a, takes: &of_a },
-            Joining { name: "8", chain: &b, takes: &of_b },
+            Joining { name: "customer-7", chain: &a, takes: &of_a, back: &[] },
+            Joining { name: "8", chain: &b, takes: &of_b, back: &[] },
         ];
         let joined = join(&all).expect("they are apart");
         for test in [
@@ -328,14 +366,38 @@ mod tests {
     }
 
     #[test]
+    fn packets_come_back_by_a_wire_of_their_own() {
+        let a = chain(CHAIN);
+        let (strip, end) = (a.find("f/Strip@1").unwrap(), a.find("f/Unstrip@2").unwrap());
+        let (from, to) = (Port { node: strip, port: 0 }, Port { node: end, port: 0 });
+        let back = [Back { wire: "s1.eth0/1".into(), from: vec![from], to }];
+        let joined = join(&[Joining { name: "a", chain: &a, takes: &[], back: &back }]);
+        let joined = joined.expect("it is alone");
+        let whole = chain(&joined.text);
+        let [sent, from] = ["to", "from"].map(|of| {
+            whole
+                .find(&format!("a/back_s1_eth0_1{of}"))
+                .unwrap_or_else(|| panic!("{}", joined.text))
+        });
+        let leads =
+            |node, to| whole.graph.successors(Port { node, port: 0 }).any(|of| of.node == to);
+        let strip = whole.find("a/f/Strip@1").unwrap();
+        assert!(leads(strip, sent) && !leads(strip, whole.find("a/f/Unstrip@2").unwrap()));
+        assert!(leads(from, whole.find("a/back_s1_eth0_1in").unwrap()));
+        // It is no wire at which the chain's packets come in or leave.
+        assert_eq!(joined.parts[0].ingress.keys().collect::<Vec<_>>(), ["lan", "wan"]);
+        assert_eq!(joined.parts[0].egress.len(), 2);
+    }
+
+    #[test]
     fn frames_that_two_chains_take_are_named() {
         let (a, b) = (chain(OTHER), chain(OTHER));
         let wide = [taken("lan", Some((Ipv4Addr::new(10, 0, 0, 0), 8)))];
         let narrow = [taken("lan", Some((Ipv4Addr::new(10, 7, 0, 0), 16)))];
         let of = |takes: [&[Taken]; 2]| {
             let [x, y] = takes;
-            let x = Joining { name: "x", chain: &a, takes: x };
-            join(&[x, Joining { name: "y", chain: &b, takes: y }])
+            let x = Joining { name: "x", chain: &a, takes: x, back: &[] };
+            join(&[x, Joining { name: "y", chain: &b, takes: y, back: &[] }])
         };
         for takes in [[&wide[..], &narrow[..]], [&[], &[]]] {
             let wrong = of(takes).expect_err("they meet");

@@ -4,141 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use codegen::stages::{Hardware, fit};
-use codegen::{Device, File, Lack, Segment, Tables, Target, Unread};
+use codegen::{Device, File, Lack, Segment, Servers, Tables, Target, Unread};
+use ir::field::meta;
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
-use ir::program::{Continuation, Effect, End, Exit, LookupId, Step, StepId, Writes};
-use ir::topology::{PortName, Switch, Topology};
-use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
+use ir::program::{Continuation, Effect, End, Exit, LookupId, Step, StepId, Term, Writes};
+use ir::{Base, Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
 
 use super::leases::settle;
 use super::offload::element;
+use super::site::{Site, Trust};
 use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload};
 use crate::synthesize_tables;
-
-/// What frames are known to be where they come in, so that it need not be tested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Trust {
-    /// Frames have types (Ethernet II) and 60 bytes at least, and hold what the lengths in their headers say.
-    Lengths,
-    /// Checksums of IPv4 headers are right.
-    IpChecksum,
-    /// IPv4 headers have version 4 and no options.
-    IpOptions,
-    /// IP packets have at most 1,500 bytes.
-    Mtu,
-}
-
-impl Trust {
-    /// All, with their names.
-    pub const ALL: [(&str, Self); 4] = [
-        ("lengths", Self::Lengths),
-        ("ip-checksum", Self::IpChecksum),
-        ("ip-options", Self::IpOptions),
-        ("mtu", Self::Mtu),
-    ];
-
-    /// Whether it takes the place of a test that a device cannot make.
-    pub fn covers(self, lack: &Lack) -> bool {
-        match (self, lack) {
-            (Trust::Lengths, Lack::Length) | (Trust::IpChecksum, Lack::Checksum) => true,
-            (Trust::Lengths, Lack::Field(name)) => {
-                ["ip.len", "ip6.plen", "eth.type", "vlan.type"].contains(&name.as_str())
-            }
-            (Trust::IpOptions, Lack::Field(name)) => name == "ip.hl" || name == "ip.version",
-            _ => false,
-        }
-    }
-}
-
-/// A port of a device at which a wire of the chain is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SitePort {
-    /// Its number.
-    pub number: u32,
-    /// What frames are known to be that come in there.
-    pub trust: Vec<Trust>,
-}
-
-/// Where a device stands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Site {
-    /// Its ports, by the chain's wires.
-    pub ports: BTreeMap<String, SitePort>,
-    /// Its port towards the cores.
-    pub cores: u32,
-    /// The server's port at the other end, if the topology has one.
-    pub server: Option<PortName>,
-    /// What the device has room for, if that is known.
-    pub hardware: Option<Hardware>,
-}
-
-impl Site {
-    /// Ports from 1 on in the order of the wires' names, and one more towards the cores.
-    pub fn numbered(wires: &Wires, trust: &[Trust]) -> Self {
-        let names = wires.names();
-        let cores = names.len() as u32 + 1;
-        let port = |(name, number): (&str, u32)| {
-            (name.to_string(), SitePort { number, trust: trust.to_vec() })
-        };
-        Self {
-            ports: names.into_iter().zip(1..).map(port).collect(),
-            cores,
-            server: None,
-            hardware: None,
-        }
-    }
-
-    /// The switch that the chain's wires come to, by name, and where it stands.
-    ///
-    /// # Errors
-    /// If there is no such switch, in words.
-    pub fn of<'t>(topology: &'t Topology, wires: &Wires) -> Result<(&'t str, Self), String> {
-        let mut found: Option<(&str, &Switch)> = None;
-        let mut ports = BTreeMap::new();
-        for wire in wires.names() {
-            let at = topology.wires.get(wire);
-            let at = at.ok_or_else(|| format!("the topology has no wire '{wire}'"))?;
-            let there = topology.switches.get_key_value(&at.device);
-            let Some((name, switch)) = there else {
-                return Err(format!(
-                    "the wire '{wire}' comes to '{}', which is no switch",
-                    at.device
-                ));
-            };
-            if let Some((other, _)) = found.filter(|(other, _)| other != name) {
-                return Err(format!(
-                    "wires come to '{other}' and to '{name}': one switch has to have them all"
-                ));
-            }
-            found = Some((name, switch));
-            let port = &switch.ports[&at.port];
-            let is_named = |name: &str| port.trust.iter().any(|trust| trust == name);
-            let trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1);
-            ports.insert(wire.into(), SitePort { number: port.number, trust: trust.collect() });
-        }
-        let (name, switch) = found.ok_or_else(|| NotCompiled::NoWires.to_string())?;
-        let server = |port: &String| {
-            let here = PortName { device: name.into(), port: port.clone() };
-            let peer = topology.peer(&here)?;
-            topology.servers.contains_key(&peer.device).then(|| peer.clone())
-        };
-        let mut towards =
-            switch.ports.iter().filter_map(|(port, of)| Some((port, of, server(port)?)));
-        match (towards.next(), towards.next()) {
-            (Some((_, of, server)), None) => {
-                let hardware = switch.device.as_deref().map(Hardware::known).transpose()?;
-                Ok((name, Self { ports, cores: of.number, server: Some(server), hardware }))
-            }
-            (None, _) => Err(format!("no link leads from '{name}' to a server")),
-            (Some((one, ..)), Some((other, ..))) => Err(format!(
-                "links lead from '{name}' to servers by '{one}' and '{other}': one has to take all"
-            )),
-        }
-    }
-}
 
 /// The part of a chain behind one entry.
 #[derive(Clone, Debug)]
@@ -164,6 +43,10 @@ pub struct Compiled {
     pub egress: BTreeMap<Port, u32>,
     /// The device's port towards the cores.
     pub cores: u32,
+    /// What it knows of servers.
+    pub servers: Servers,
+    /// By part and exit of its segment: the meter that its packets pass.
+    pub meters: BTreeMap<(usize, StepId), u32>,
     /// The artefact.
     pub files: Vec<File>,
     /// Its tables, if it was emitted and consists of tables.
@@ -174,7 +57,9 @@ impl Compiled {
     /// What the device was given to run.
     pub fn device<'a>(&self, origin: Origin<'a>) -> Device<'a> {
         let segments = self.parts.iter().map(|part| part.offload.segment.clone()).collect();
-        Device { segments, egress: self.egress.clone(), cores: self.cores, origin }
+        let (egress, servers) = (self.egress.clone(), self.servers.clone());
+        let meters = self.meters.clone();
+        Device { segments, egress, cores: self.cores, servers, meters, origin }
     }
 }
 
@@ -305,10 +190,18 @@ pub enum NotCompiled {
     Apart(String),
     /// More places where packets are handed off than tags.
     TooManyHandoffs(usize),
+    /// The device does not tell several servers apart, or does not take packets back from them.
+    OneServer,
+    /// The device does not limit rates.
+    NoLimits,
+    /// Packets are left to cores at an element where two servers may have to go on.
+    TwoServers(String, [String; 2]),
+    /// Packets come back at an element that goes by more than their bytes.
+    Annotated(String),
 }
 
 /// An 802.1Q tag holds 4,094 numbers.
-const TAGS: u16 = 4094;
+pub(super) const TAGS: u16 = 4094;
 
 impl fmt::Display for NotCompiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -325,6 +218,19 @@ impl fmt::Display for NotCompiled {
             NotCompiled::TooManyHandoffs(n) => {
                 write!(f, "packets would be handed to cores at {n} places; {TAGS} have a tag")
             }
+            NotCompiled::OneServer => f.write_str(
+                "it hands packets to one server, and does not take them back to go on with them; ovs and openflow do",
+            ),
+            NotCompiled::NoLimits => f.write_str("it limits no rates; ovs and openflow do"),
+            NotCompiled::TwoServers(at, [one, other]) => write!(
+                f,
+                "packets are left to cores at {at}, of which both '{one}' and '{other}' may have to take some"
+            ),
+            NotCompiled::Annotated(at) => write!(
+                f,
+                "packets come back to the device at {at}, from which on annotations count, or where headers were marked: these \
+                 do not come with them"
+            ),
         }
     }
 }
@@ -374,6 +280,10 @@ pub struct Division {
     pub parts: Vec<Part>,
     /// By input port: the device's port where packets leave that come there.
     pub egress: BTreeMap<Port, u32>,
+    /// What the device knows of servers.
+    pub servers: Servers,
+    /// By part and exit of its segment: the meter that its packets pass.
+    pub meters: BTreeMap<(usize, StepId), u32>,
     /// The artefact.
     pub files: Vec<File>,
     /// Its tables, if it was emitted and consists of tables.
@@ -508,7 +418,7 @@ fn prove(
     site: &Site,
     division: Division,
 ) -> Result<Compiled, NotCompiled> {
-    let Division { parts, egress, files, tables } = division;
+    let Division { parts, egress, servers, meters, files, tables } = division;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let is_wire = |to: Port| egress.contains_key(&to);
     let prove = |part: Part| {
@@ -519,7 +429,7 @@ fn prove(
         Ok(Divided { wires, program, offload, full, proof })
     };
     let parts = parts.into_iter().map(prove).collect::<Result<_, _>>()?;
-    Ok(Compiled { parts, egress, cores: site.cores, files, tables })
+    Ok(Compiled { parts, egress, cores: site.cores, servers, meters, files, tables })
 }
 
 /// The program of a wire that leads to another one, or to an element that is in no program.
@@ -535,6 +445,15 @@ fn through(entry: Port) -> Program {
     let steps = vec![Step::Exit(Box::new(exit))];
     let (terms, state, tables, lookups) = Default::default();
     Program { entry, continuation: None, terms, state, tables, lookups, steps }
+}
+
+/// Whether a program goes by what a wire shows alone.
+fn goes_by_bytes(program: &Program) -> bool {
+    program.terms.iter().all(|term| match term {
+        Term::Input(field) => field.base != Base::Annotation && *field != meta::TYPE,
+        Term::Position(_) => false,
+        _ => true,
+    })
 }
 
 /// Divides programs, with whole tables, between a device and cores, and has the device's part emitted and read back. With
@@ -577,14 +496,29 @@ fn divide_seeking(
         port.ok_or_else(|| NotCompiled::NoPort(wire.clone()))
     };
     let mut egress = BTreeMap::new();
+    let comes_back = |wire: &String| site.ports.get(wire).is_some_and(|port| port.from.is_some());
+    let is_alone = site.servers.len() <= 1 && site.ports.values().all(|port| port.from.is_none());
+    if !site.limits.is_empty() && !target.limits_rates() {
+        return Err(NotCompiled::NoLimits);
+    }
+    if !is_alone && !target.knows_servers() {
+        return Err(NotCompiled::OneServer);
+    }
     for (to, wire) in &wires.egress {
-        egress.insert(*to, port(wire)?);
+        let number = port(wire)?;
+        // Only servers send packets back.
+        if !comes_back(wire) {
+            egress.insert(*to, number);
+        }
     }
     let is_wire = |to: Port| egress.contains_key(&to);
     let mut behind = Vec::new();
     for (entry, names) in &wires.ingress {
         let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
         let program = match programs.iter().find(|program| program.entry == *entry) {
+            Some(program) if names.iter().any(comes_back) && !goes_by_bytes(program) => {
+                return Err(NotCompiled::Annotated(origin(entry.node, None)));
+            }
             Some(program) => from_wire(program),
             None => through(*entry),
         };
@@ -600,8 +534,8 @@ fn divide_seeking(
     // What does not fit is left to cores, and the rest is tried again.
     let mut full: Vec<BTreeMap<StepId, Lack>> =
         behind.iter().zip(sought).map(|(of, sought)| left_out(&of.2, target, *sought)).collect();
-    let (parts, files, read, tables) = loop {
-        let mut first = 1;
+    let (parts, servers, meters, files, read, tables) = loop {
+        let (mut first, mut handoffs) = (1, BTreeMap::new());
         let mut parts: Vec<Offload> = Vec::new();
         for ((names, ingress, program), full) in behind.iter().zip(&full) {
             // What is so of frames from all wires.
@@ -620,13 +554,17 @@ fn divide_seeking(
             };
             let part = offload(program, target, &ends);
             first = first.saturating_add(part.continuations.len() as u16);
+            site.handoffs((program, &part), &is_wire, origin, &mut handoffs)?;
             parts.push(part);
         }
         if first > TAGS + 1 {
             return Err(NotCompiled::TooManyHandoffs(usize::from(first) - 1));
         }
         let segments: Vec<Segment> = parts.iter().map(|part| part.segment.clone()).collect();
-        let device = Device { segments, egress: egress.clone(), cores: site.cores, origin };
+        let programs: Vec<&Program> = behind.iter().map(|(.., program)| program).collect();
+        let (servers, meters) = (site.servers(handoffs), site.meters(&programs, &parts, &is_wire));
+        let (egress, cores) = (egress.clone(), site.cores);
+        let device = Device { segments, egress, cores, servers, meters, origin };
         let emitted = match &files {
             Some(files) => Ok((files.clone(), None)),
             None => target.emit(&device).and_then(|files| {
@@ -645,7 +583,7 @@ fn divide_seeking(
                         part.leave(step, lack, &read[segment]);
                     }
                 }
-                break (parts, files, read, tables);
+                break (parts, device.servers, device.meters, files, read, tables);
             }
             Err((segment, step, lack)) => {
                 let origin = parts.get(segment).and_then(|part| part.origin(step));
@@ -663,5 +601,5 @@ fn divide_seeking(
         Part { wires, ingress, program, offload, full, device }
     };
     let parts = behind.into_iter().zip(full).zip(parts).zip(read).map(part).collect();
-    Ok(Division { parts, egress, files, tables })
+    Ok(Division { parts, egress, servers, meters, files, tables })
 }

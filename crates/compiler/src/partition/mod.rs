@@ -13,6 +13,7 @@ mod leases;
 mod offload;
 mod presumed;
 mod prove;
+mod site;
 mod wire;
 mod wires;
 
@@ -27,14 +28,14 @@ use ir::{Base, Field, Program};
 use net::CARRIED;
 
 pub use compile::{
-    Compiled, Divided, Division, Followed, NotCompiled, Origin, Part, Share, Site, SitePort, Trust,
-    compile, divide,
+    Compiled, Divided, Division, Followed, NotCompiled, Origin, Part, Share, compile, divide,
 };
 pub use cores::{TAG, on_cores};
 pub use counts::{Counted, Credit};
 pub use leases::{Lessor, lessors};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
+pub use site::{RateLimit, ServerAt, Site, SitePort, Trust};
 pub use wire::from_wire;
 pub use wires::Wires;
 

@@ -107,6 +107,10 @@ pub struct Handoff {
     pub why: Vec<Stay>,
     /// The exit of the program that they come to, if what the device was spared holds.
     pub exit: Option<StepId>,
+    /// The step of the program at which cores go on then.
+    pub at: StepId,
+    /// Whether the device decides that step itself for other packets: these are out of the ordinary.
+    pub is_odd: bool,
 }
 
 /// Where packets of a class are taken care of. They may come to its exit on several paths.
@@ -669,15 +673,17 @@ impl<'a> Dividing<'a> {
                         class.done = true;
                     }
                 }
-                Place::Core(to) | Place::Again { to, .. } => {
+                Place::Core(at) | Place::Again { to: at, .. } => {
                     let before: &[Asked] =
                         if let Place::Again { before, .. } = place { before } else { &[] };
-                    let why = self.left(before, *to, &mut classes);
-                    let exit = classes.contains_key(to).then_some(*to);
+                    let why = self.left(before, *at, &mut classes);
+                    let exit = classes.contains_key(at).then_some(*at);
                     if let Step::Exit(end) = parts.front.step(number)
                         && let End::Handoff { to } = end.end
                     {
-                        handoffs.insert(to, Handoff { why, exit });
+                        let is_odd =
+                            self.lacks[at.0 as usize].is_none() && !self.stops.contains_key(at);
+                        handoffs.insert(to, Handoff { why, exit, at: *at, is_odd });
                     }
                 }
             }

@@ -13,4 +13,4 @@ mod switch;
 pub use failure::{Failure, Refusal};
 pub use mark::Mark;
 pub use plan::{Change, Foreign, Plan};
-pub use switch::{About, Odd, Site, Switch};
+pub use switch::{About, Odd, Site, Switch, meters};

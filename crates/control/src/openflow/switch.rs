@@ -1,11 +1,13 @@
 //! A switch: what it says of itself, what it has, and how it is given what it shall have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use codegen::openflow::codec::{self, Command, Error, Message, Port, Reply, Request, Stats};
-use codegen::openflow::{Entry, Flow};
+use codegen::openflow::codec::{
+    self, Command, Error, Limit, Message, MeterChange, Metered, Port, Reply, Request, Stats,
+};
+use codegen::openflow::{Action, Entry, Flow};
 use ir::topology::Address;
 
 use super::client::{Client, Refused};
@@ -20,6 +22,9 @@ const FRAGMENTS: u16 = 3;
 
 /// Error of a table that is full.
 const TABLE_FULL: (u16, u16) = (5, 1);
+
+/// Error of a meter that is there already.
+const METER_EXISTS: (u16, u16) = (12, 1);
 
 /// What a switch says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,12 +242,56 @@ impl Switch {
         Err(Failure::Refused(Refusal { what: "the changes".into(), entry, error, room }))
     }
 
-    /// Removes all entries of a chain, and no others; how many these are.
+    /// Has meters limit rates. None may be what others' entries refer to; those that are there already get these limits.
+    ///
+    /// # Errors
+    /// If it does not; what was made is left, and no entry refers to it.
+    pub fn limit(&mut self, limits: &[(u32, Limit)]) -> Result<(), Failure> {
+        let what = "a meter";
+        for &(meter, limit) in limits {
+            let mut set = |change| self.client.tell(Message::Meter { change, meter, limit }, what);
+            let told = match set(MeterChange::Add)? {
+                Err(error) if (error.kind, error.code) == METER_EXISTS => set(MeterChange::Modify)?,
+                told => told,
+            };
+            told.map_err(|error| refused(what, error))?;
+        }
+        Ok(())
+    }
+
+    /// Takes meters away, with the entries that refer to them. Those that are not there are passed over.
+    ///
+    /// # Errors
+    /// If the switch does not answer.
+    pub fn unlimit(&mut self, meters: impl IntoIterator<Item = u32>) -> Result<(), Failure> {
+        for meter in meters {
+            let (change, limit) = (MeterChange::Delete, Limit::default());
+            let _ = self.client.tell(Message::Meter { change, meter, limit }, "a meter")?;
+        }
+        Ok(())
+    }
+
+    /// What all meters dropped so far.
+    ///
+    /// # Errors
+    /// If it does not say.
+    pub fn metered(&mut self) -> Result<Vec<Metered>, Failure> {
+        let what = "to say what its meters did";
+        let mut all = Vec::new();
+        for part in self.client.parts(Request::Meters, what)?.map_err(|e| refused(what, e))? {
+            let Reply::Meters(mut some) = part else { return Err(odd_answer()) };
+            all.append(&mut some);
+        }
+        Ok(all)
+    }
+
+    /// Removes all entries of a chain, with the meters that they refer to, and no others; how many these are.
     ///
     /// # Errors
     /// Why nothing was removed, or it is not known whether all were.
     pub fn remove(&mut self, mark: Mark) -> Result<usize, Failure> {
-        let there = self.entries_of(mark)?.len();
+        let all = self.entries_of(mark)?;
+        let (there, meters) = (all.len(), meters(all.iter().map(|stats| &stats.flow)));
         if there == 0 {
             return Ok(0);
         }
@@ -257,7 +306,7 @@ impl Switch {
             goto: None,
         };
         match self.client.commit(&[(Command::Delete, flow)], Mark::MASK)? {
-            Ok(()) => Ok(there),
+            Ok(()) => self.unlimit(meters).map(|()| there),
             Err(Refused { error, .. }) => Err(refused("to remove entries", error)),
         }
     }
@@ -272,6 +321,15 @@ impl Switch {
         });
         all.find_map(|tables| tables.into_iter().find(|of| of.table == table)).map(|of| of.room)
     }
+}
+
+/// The meters that entries refer to.
+pub fn meters<'a>(flows: impl Iterator<Item = &'a Flow>) -> BTreeSet<u32> {
+    let of = |action: &Action| match action {
+        Action::Meter(meter) => Some(*meter),
+        _ => None,
+    };
+    flows.flat_map(|flow| flow.actions.iter().filter_map(of)).collect()
 }
 
 fn odd_answer() -> Failure {

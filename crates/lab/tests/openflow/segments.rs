@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use catena_lab::chain::Folder;
-use codegen::{Device, File, Lack, Segment, Target};
+use codegen::{Device, File, Lack, Segment, Servers, Target};
 use compiler::prove::{BUDGET, Comparison, Verdict, View, compare};
 use compiler::synthesize_tables;
 use compiler::{Options, elaborate, instantiate};
@@ -161,6 +161,8 @@ impl Made {
             segments: vec![self.segment.clone()],
             egress: self.egress.clone(),
             cores: CORES,
+            servers: Servers::default(),
+            meters: BTreeMap::new(),
             origin: &origin,
         })
     }

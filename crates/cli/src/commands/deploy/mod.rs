@@ -1,6 +1,7 @@
 //! `catena deploy`: a plan on the devices of its topology.
 
 mod chains;
+mod rack;
 mod server;
 mod status;
 
@@ -11,17 +12,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
+use compiler::partition::Compiled;
 use dataplane::guarded_path;
 use host::{Failure as Unmade, Journal, Opened};
 use ir::Sources;
 use ir::quantity::{self, Unit};
-use placement::{Document, MadeOf, check};
+use placement::{Document, MadeOf, Plan, check, without_hosts};
 
 use crate::commands::compile::Rack;
 use crate::commands::offload::{self, Offload};
 use crate::commands::place::{self, Place, Task};
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::loaded::Loaded;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
 use chains::Joint;
@@ -29,9 +32,11 @@ use status::State;
 
 /// Install a plan on the devices of its topology, and run its servers
 ///
-/// The switch is given its parts of all chains at once, and each server runs what is left to cores, on as many of them as are
-/// planned. If anything fails, all that was installed is taken back. A plan is refused if its chains, topology or cost
-/// profiles are not those that it was made of, and if the switch cannot do what it counts on.
+/// The switch is given its parts of all chains at once, and each server runs the functions that are planned there, on as many
+/// cores as are planned. If anything fails, all that was installed is taken back. A plan is refused if its chains, topology or
+/// cost profiles are not those that it was made of, and if the switch cannot do what it counts on.
+///
+/// A rack has one plan: another one for the same topology takes the place of what is deployed.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Deploy {
@@ -43,6 +48,9 @@ pub(crate) struct Deploy {
     /// Take back what the plan installed
     #[arg(long, conflicts_with = "status")]
     down: bool,
+    /// Deploy the plan's backup for the failure of this server
+    #[arg(long, value_name = "SERVER", conflicts_with_all = ["status", "down"])]
+    failed: Option<String>,
     /// How long rates are measured
     #[arg(long = "for", value_name = "TIME", default_value = "1 s", requires = "status", value_parser = time)]
     period: Duration,
@@ -70,17 +78,23 @@ const FOLDER: &str = "/run/catena/deploy";
 /// The folder of a deployment, and its files.
 struct Home {
     folder: PathBuf,
-    /// The name of the plan's file, by which the switch knows what is installed.
+    /// The name of the topology's file, by which the switch knows what is installed.
     name: String,
 }
 
 impl Home {
-    fn of(plan: &str) -> Result<Self, String> {
-        let name = Path::new(plan).file_stem().and_then(|name| name.to_str());
+    fn of(topology: &str) -> Result<Self, String> {
+        let name = Path::new(topology).file_stem().and_then(|name| name.to_str());
         match name.filter(|name| !name.starts_with('.') && *name != "-") {
             Some(name) => Ok(Self { folder: Path::new(FOLDER).join(name), name: name.into() }),
-            None => Err(format!("{plan}: a deployment has the name of its plan's file")),
+            None => Err(format!("{topology}: a deployment has the name of its topology's file")),
         }
+    }
+
+    /// A place for files until it is decided that they are deployed.
+    fn before(&self) -> Self {
+        let folder = Path::new(FOLDER).join(format!(".{}", self.name));
+        Self { folder, name: self.name.clone() }
     }
 
     fn file(&self, name: &str) -> String {
@@ -92,7 +106,12 @@ impl Home {
         self.file(&format!("{}.click", self.name))
     }
 
-    /// The topology as it was.
+    /// The plan.
+    fn plan(&self) -> String {
+        self.file("plan.json")
+    }
+
+    /// The topology, with what each server runs.
     fn topology(&self) -> String {
         self.file("rack.yaml")
     }
@@ -104,23 +123,27 @@ fn words(why: &Unmade) -> Failure {
 
 /// Runs the command.
 pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
-    let at = Home::of(&args.plan)?;
+    let path = &args.plan;
+    let (text, document) = document(args)?;
+    let Some(made_of) = &document.made_of else {
+        return Err(format!(
+            "{path}: it does not say which files it was made of: write it anew with `catena place … -o`"
+        )
+        .into());
+    };
+    let at = Home::of(&made_of.topology)?;
     if args.status {
         return status::show(&at.folder, args.period, args.json);
     }
-    let again = format!("`catena deploy {} --down` takes it back", args.plan);
-    let opened = match Journal::open(&at.folder) {
+    let there = match Journal::open(&at.folder) {
         Err(Unmade::Held(_, Some(process))) => {
-            return Err(format!("the plan is being deployed by process {process}").into());
+            return Err(format!("a plan is being deployed there by process {process}").into());
         }
         other => other.map_err(|why| words(&why))?,
     };
-    match opened {
-        Opened::There(_) if !args.down => {
-            return Err(format!("the plan is deployed already: {again}").into());
-        }
-        Opened::Nothing if args.down => print("nothing of this plan is installed\n"),
-        Opened::Nothing => {}
+    let there = match there {
+        Opened::Nothing => None,
+        Opened::There(journal) if !args.down => Some(journal),
         Opened::There(journal) | Opened::Left(journal) => {
             if !args.down {
                 print_error(
@@ -128,12 +151,26 @@ pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
                 );
             }
             take_back(journal, &at, args)?;
+            if args.down {
+                return Ok(ExitCode::SUCCESS);
+            }
+            None
         }
-    }
+    };
     if args.down {
+        let _ = std::fs::remove_dir_all(at.before().folder);
+        print("nothing is deployed there\n");
         return Ok(ExitCode::SUCCESS);
     }
-    deploy(args, &at, &again)
+    let again = format!("`catena deploy {path} --down` takes it back");
+    if let Some(journal) = &there
+        && args.failed.is_none()
+        && std::fs::read_to_string(at.plan()).is_ok_and(|deployed| deployed == text)
+        && State::read(&at.folder)?.is_some_and(|state| state.is_running(journal))
+    {
+        return Err(format!("the plan is deployed already: {again}").into());
+    }
+    deploy(args, (&text, &document, made_of), &at, (there, &again))
 }
 
 /// Takes back what was installed: entries first, so that nothing is handed to servers that are gone.
@@ -150,12 +187,13 @@ fn take_back(journal: Journal, at: &Home, args: &Deploy) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Reads a plan that was written.
-fn document(args: &Deploy) -> Result<Document, Failure> {
+/// Reads a plan that was written: its text, and what that says.
+fn document(args: &Deploy) -> Result<(String, Document), Failure> {
     let mut sources = Sources::new();
     let file = args.limits.disk().configuration(&mut sources, &args.plan)?;
-    let document = serde_json::from_str(sources.text(file));
-    Ok(document.map_err(|why| format!("{}: {why}", args.plan))?)
+    let text = sources.text(file).to_string();
+    let document = serde_json::from_str(&text).map_err(|why| format!("{}: {why}", args.plan))?;
+    Ok((text, document))
 }
 
 /// In what files differ from those that a plan was made of.
@@ -173,19 +211,17 @@ fn differences(plan: &MadeOf, now: &MadeOf) -> Vec<String> {
     wrong
 }
 
-fn deploy(args: &Deploy, at: &Home, again: &str) -> Result<ExitCode, Failure> {
-    let path = &args.plan;
-    let document = document(args)?;
-    let Some(made_of) = &document.made_of else {
-        return Err(format!(
-            "{path}: it does not say which files it was made of: write it anew with `catena place … -o`"
-        )
-        .into());
-    };
+/// A plan whose files are as they were, and that holds.
+fn planned(
+    (path, failed): (&str, Option<&String>),
+    document: &Document,
+    made_of: &MadeOf,
+    limits: Limits,
+) -> Result<(Task, Plan), Failure> {
     // Files that chains name are looked for beside the manifest.
     let beside = Path::new(&made_of.manifest).parent().unwrap_or(Path::new("/"));
     std::env::set_current_dir(beside).map_err(|why| format!("{}: {why}", beside.display()))?;
-    let task = place::task(&Place::of(made_of, args.limits), true)?;
+    let task = place::task(&Place::of(made_of, limits), true)?;
     let place_anew = "place anew with `catena place`";
     let differ = differences(made_of, &task.made_of);
     if !differ.is_empty() {
@@ -194,50 +230,98 @@ fn deploy(args: &Deploy, at: &Home, again: &str) -> Result<ExitCode, Failure> {
             format!("{path}: the plan is for something else: {differ}; {place_anew}").into()
         );
     }
-    let Task { problem, rack, read, .. } = &task;
-    let plan = document.plan(problem).map_err(|why| format!("{path}: {why}; {place_anew}"))?;
-    check(problem, &task.switch, &plan)
-        .map_err(|wrong| format!("{path}: the plan does not hold:\n  {}", wrong.join("\n  ")))?;
-    let joint = Joint::of(read).map_err(|wrong| wrong.join("\nerror: "))?;
-    // Before anything is there, all is known that can be known.
-    let flag = interrupt_flag();
-    let mut journal = Journal::begin(&at.folder).map_err(|why| words(&why))?;
-    let installed = (|| {
-        let write = |path: &str, text: &str| {
-            guarded_path::write(path.as_ref(), text.as_bytes())
-                .map_err(|why| format!("{path}: {why}"))
-        };
-        write(&at.chain(), &joint.joined.text)?;
-        let text = std::fs::read_to_string(&made_of.topology)
-            .map_err(|why| format!("{}: {why}", made_of.topology))?;
-        write(&at.topology(), &text)?;
-        let (loaded, of) = Rack::load(&at.topology(), &args.limits, &[], &at.chain())?;
-        let compiled = Arc::new(of.sited.compile(&loaded, None)?);
-        let lacks = joint.lacks(problem, &plan, &of.switch, (&loaded, &compiled));
-        if !lacks.is_empty() {
-            let lacks = lacks.join("\n  ");
-            return Err(Failure::from(format!(
-                "{path}: the plan counts on what '{}' does not do; nothing is installed:\n  {lacks}",
-                of.switch
-            )));
-        }
-        let install = Offload::installing(&at.chain(), &at.topology(), args.limits);
-        install.run(&loaded, &of, &compiled)?;
-        let state = State::of(problem, &plan, &joint, rack);
-        let state = server::start_all(&journal, at, state, args.io.as_deref(), &|| {
-            flag.load(Ordering::Relaxed)
-        })?;
-        write(&at.file(status::FILE), &state.to_text())?;
-        Ok(state)
-    })();
-    let state = match installed {
-        Ok(state) => state,
-        Err(why) => {
-            print_error("what was installed is taken back\n");
-            take_back(journal, at, args)?;
-            return Err(why);
+    let (plan, problem) = match failed {
+        None => (document.plan(&task.problem), task.problem.clone()),
+        Some(server) => {
+            let at = task.problem.hosts.iter().position(|host| host.name == *server);
+            let next = at.and_then(|at| Some((document.after(&task.problem, server)?, at)));
+            let none = || format!("{path}: the plan has no backup for the failure of '{server}'");
+            let (next, at) = next.ok_or_else(none)?;
+            (next, without_hosts(&task.problem, &[at]))
         }
     };
+    let plan = plan.map_err(|why| format!("{path}: {why}; {place_anew}"))?;
+    check(&problem, &task.switch, &plan)
+        .map_err(|wrong| format!("{path}: the plan does not hold:\n  {}", wrong.join("\n  ")))?;
+    Ok((task, plan))
+}
+
+/// Writes the chains as one, and the rack that they run on.
+fn write(at: &Home, joint: &Joint<'_>, rack: &str) -> Result<(), Failure> {
+    for (path, text) in [(at.chain(), joint.joined.text.as_str()), (at.topology(), rack)] {
+        guarded_path::write(path.as_ref(), text.as_bytes())
+            .map_err(|why| format!("{path}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// The chains as one, compiled for the switch: what it does of them is known before anything is touched.
+fn compiled(
+    at: &Home,
+    joint: &Joint<'_>,
+    rack: &str,
+    limits: &Limits,
+) -> Result<(Loaded, Rack, Arc<Compiled>), Failure> {
+    let before = at.before();
+    // A command that was killed may have left it.
+    let _ = std::fs::remove_dir_all(&before.folder);
+    std::fs::create_dir_all(&before.folder)
+        .map_err(|why| format!("{}: {why}", before.folder.display()))?;
+    let made = (|| {
+        write(&before, joint, rack)?;
+        let (loaded, of) = Rack::load(&before.topology(), limits, &[], &before.chain())?;
+        let compiled = Arc::new(of.sited.compile(&loaded, None)?);
+        Ok((loaded, of, compiled))
+    })();
+    let _ = std::fs::remove_dir_all(&before.folder);
+    made
+}
+
+fn deploy(
+    args: &Deploy,
+    (text, document, made_of): (&str, &Document, &MadeOf),
+    at: &Home,
+    (there, again): (Option<Journal>, &str),
+) -> Result<ExitCode, Failure> {
+    let path = &args.plan;
+    let (task, plan) = planned((path, args.failed.as_ref()), document, made_of, args.limits)?;
+    let joint = Joint::of(&task, &plan).map_err(|wrong| wrong.join("\nerror: "))?;
+    let mut state = State::of(&task.problem, &plan, &joint, &task.rack);
+    let rack = rack::text(&task.rack, &joint, &state);
+    let (loaded, of, compiled) = compiled(at, &joint, &rack, &args.limits)?;
+    let lacks = joint.lacks(&task.problem, &plan, &of.switch, (&loaded, &compiled));
+    if !lacks.is_empty() {
+        let lacks = lacks.join("\n  ");
+        return Err(Failure::from(format!(
+            "{path}: the plan counts on what '{}' does not do; nothing is installed:\n  {lacks}",
+            of.switch
+        )));
+    }
+    // From here on, something is changed. The switch keeps the entries that are the same.
+    let flag = interrupt_flag();
+    if let Some(there) = there {
+        let gone = there.take_down().map_err(|why| words(&why))?;
+        let ended = super::lab::counted(gone.processes, "process");
+        print(&format!("another plan was deployed: {ended} of servers ended\n"));
+    }
+    let mut journal = Journal::begin(&at.folder).map_err(|why| words(&why))?;
+    let installed = (|| {
+        write(at, &joint, &rack)?;
+        let install = Offload::installing(&at.chain(), &at.topology(), args.limits);
+        install.run(&loaded, &of, &compiled)?;
+        let is_interrupted = || flag.load(Ordering::Relaxed);
+        server::start_all(&journal, at, &mut state, args.io.as_deref(), &is_interrupted)?;
+        for (path, text) in [(at.file(status::FILE), &*state.to_text()), (at.plan(), text)] {
+            guarded_path::write(path.as_ref(), text.as_bytes())
+                .map_err(|why| format!("{path}: {why}"))?;
+        }
+        Ok(())
+    })();
+    if let Err(why) = installed {
+        print_error("what was installed is taken back\n");
+        take_back(journal, at, args)?;
+        return Err(why);
+    }
     journal.stay().map_err(|why| words(&why))?;
     print(&format!("{}{again}\n", state.text()));
     Ok(ExitCode::SUCCESS)

@@ -22,16 +22,17 @@ const OFTEN: Duration = Duration::from_millis(200);
 /// Lines of a server's log that are shown when it does not start.
 const SHOWN: usize = 20;
 
-/// Starts all servers, one after the other, and waits until each runs.
+/// Starts all servers, and waits until each runs.
 pub(super) fn start_all(
     journal: &Journal,
     at: &Home,
-    mut state: State,
+    state: &mut State,
     io: Option<&str>,
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<State, Failure> {
+) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
     let mut free = worker::cpus();
+    let mut started = Vec::new();
     for server in &mut state.servers {
         let wanted = server.cores.max(1);
         let some: Vec<usize> = free.drain(..wanted.min(free.len())).collect();
@@ -57,26 +58,29 @@ pub(super) fn start_all(
         };
         let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
         command.arg("run").arg(at.chain()).arg("--topology").arg(at.topology());
+        command.args(["--server", &server.name]);
         command.arg("--control").arg(&server.socket).args(["--cores", &list.join(",")]);
         if let Some(io) = io {
             command.args(["--io", io]);
         }
-        let ready = at.folder.join("ready");
-        let _ = std::fs::remove_file(&ready);
+        let ready = at.folder.join(format!("{}.ready", server.name));
         let socket =
             UnixDatagram::bind(&ready).map_err(|why| format!("{}: {why}", ready.display()))?;
         command.env("NOTIFY_SOCKET", &ready);
         let log = at.folder.join(format!("{}.log", server.name));
         let process = journal.start(&mut command, &log).map_err(|why| super::words(&why))?;
+        server.process = process.number;
+        started.push((server.name.clone(), process, socket, log));
+    }
+    for (name, process, socket, log) in started {
         wait(&socket, &process, is_interrupted).map_err(|why| {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
             let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n  ");
-            format!("server '{}' {why}:\n  {last}", server.name)
+            format!("server '{name}' {why}:\n  {last}")
         })?;
-        let _ = std::fs::remove_file(&ready);
     }
-    Ok(state)
+    Ok(())
 }
 
 /// Waits until a process says that it is ready.

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use control::openflow::Switch;
 use engine::control::Client;
 use engine::control::protocol::{Counters, CountersAnswer, LatencyOf};
 use engine::control::rates::{Percentiles, Rates};
-use ir::topology::Topology;
+use host::Journal;
+use ir::topology::{Address, Topology};
 use placement::{Delay, Plan, Problem, Site};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,11 +26,24 @@ use crate::terminal::print;
 /// The file of the state in the folder of a deployment.
 pub(super) const FILE: &str = "state.json";
 
+/// Where functions are that are on no server.
+const SWITCH: &str = "switch";
+
+/// How long the switch may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A greatest rate that a switch can be given.
+fn limit(most: f64) -> Option<f64> {
+    (most >= 1e3 && most / 1e3 < f64::from(u32::MAX)).then_some(most)
+}
+
 /// What was deployed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) chains: Vec<Chain>,
     pub(super) servers: Vec<Server>,
+    /// Where the switch is asked.
+    control: Option<String>,
 }
 
 /// A chain, and what is planned for it.
@@ -44,6 +59,8 @@ pub(super) struct Chain {
     /// Bits a second, and the least of them.
     rate: f64,
     least: f64,
+    /// Its greatest rate, if the switch limits it to that.
+    most: Option<f64>,
     /// Seconds.
     delay: f64,
     /// Of it, on cores.
@@ -63,6 +80,8 @@ pub(super) struct Server {
     pub(super) cpus: Vec<usize>,
     /// Where it is asked.
     pub(super) socket: String,
+    /// Its process.
+    pub(super) process: u32,
 }
 
 impl State {
@@ -76,7 +95,7 @@ impl State {
             }
             let delay = Delay::of(problem, chain, &placed.sites);
             let place = |site: &Site| match site.host() {
-                None => "switch".to_string(),
+                None => SWITCH.to_string(),
                 Some(host) => problem.hosts[host].name.clone(),
             };
             let known = &joint.chains[at].functions.all;
@@ -91,6 +110,7 @@ impl State {
                 egress: part.egress.clone(),
                 rate: placed.rate,
                 least: chain.slo.min,
+                most: limit(chain.slo.max),
                 delay: delay.total(),
                 on_cores: delay.execution,
                 functions: functions.map(|(of, site)| (of.name.clone(), place(site))).collect(),
@@ -103,9 +123,59 @@ impl State {
         let server = |(host, count): (&usize, &usize)| {
             let name = problem.hosts[*host].name.clone();
             let netns = rack.servers.get(&name).and_then(|server| server.netns.clone());
-            Server { name, netns, cores: *count, cpus: Vec::new(), socket: String::new() }
+            let (cpus, socket, process) = Default::default();
+            Server { name, netns, cores: *count, cpus, socket, process }
         };
-        Self { chains, servers: cores.iter().map(server).collect() }
+        let control = rack.switches.values().find_map(|switch| switch.control.as_ref());
+        let control = control.map(ToString::to_string);
+        Self { chains, servers: cores.iter().map(server).collect(), control }
+    }
+
+    /// What the switch limits, by what the names of a chain begin with: bits a second.
+    pub(super) fn limits(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.chains.iter().filter_map(|chain| Some((chain.prefix.as_str(), chain.most?)))
+    }
+
+    /// The number of a chain's meter: limits are numbered in the order of their names.
+    fn meter(&self, chain: &Chain) -> Option<u32> {
+        chain.most?;
+        let before = self.limits().filter(|(name, _)| *name < chain.prefix.as_str()).count();
+        u32::try_from(before + 1).ok()
+    }
+
+    /// By chain: bits and packets that its meter dropped so far.
+    fn dropped(&self) -> Result<Vec<[u64; 2]>, String> {
+        let none = || self.chains.iter().map(|_| [0; 2]).collect();
+        let Some(address) = self.control.as_ref().filter(|_| self.limits().next().is_some()) else {
+            return Ok(none());
+        };
+        let address: Address = address.parse()?;
+        let mut switch =
+            Switch::connect(&address, PATIENCE).map_err(|why| format!("the switch: {why}"))?;
+        let all = switch.metered().map_err(|why| format!("the switch: {why}"))?;
+        let of = |chain: &Chain| {
+            let meter = self.meter(chain);
+            let own = all.iter().find(|of| Some(of.meter) == meter);
+            own.map_or([0; 2], |of| [of.bytes.saturating_mul(8), of.packets])
+        };
+        Ok(self.chains.iter().map(of).collect())
+    }
+
+    /// What was deployed, if anything was.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, Failure> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|why| format!("{}: {why}", path.display()))?,
+        };
+        let state = serde_json::from_str(&text);
+        Ok(Some(state.map_err(|why| format!("{}: {why}", path.display()))?))
+    }
+
+    /// Whether all its servers run.
+    pub(super) fn is_running(&self, journal: &Journal) -> bool {
+        let running = journal.processes();
+        self.servers.iter().all(|of| running.iter().any(|process| process.number == of.process))
     }
 
     pub(super) fn to_text(&self) -> String {
@@ -162,17 +232,18 @@ struct Got {
 
 /// `--status`.
 pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<ExitCode, Failure> {
-    let path = folder.join(FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            return Err("nothing of this plan is installed".to_string().into());
-        }
-        other => other.map_err(|why| format!("{}: {why}", path.display()))?,
-    };
-    let state: State =
-        serde_json::from_str(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+    let state = State::read(folder)?.ok_or_else(|| "nothing is deployed there".to_string())?;
     let mut clients = Vec::new();
     let mut wrong = Vec::new();
+    let dropped = |wrong: &mut Vec<String>| match state.dropped() {
+        Ok(dropped) => dropped,
+        Err(why) => {
+            wrong.push(why);
+            Vec::new()
+        }
+    };
+    let before = dropped(&mut wrong);
+    let begin = Instant::now();
     for server in &state.servers {
         match ask(server, None) {
             Ok(first) => clients.push((server, first)),
@@ -208,6 +279,12 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
         if unclaimed > 0.0 {
             lines.push(format!("{}: {unclaimed:.0} frames a second are no chain's", server.name));
         }
+    }
+    let after = dropped(&mut wrong);
+    let seconds = begin.elapsed().as_secs_f64();
+    for (at, (before, after)) in before.iter().zip(&after).enumerate() {
+        let rate = |of: usize| after[of].saturating_sub(before[of]) as f64 / seconds;
+        got[at].exceed(&state.chains[at], [rate(0), rate(1)]);
     }
     let verdicts: Vec<(bool, String)> =
         state.chains.iter().zip(&got).map(|(chain, got)| verdict(chain, got)).collect();
@@ -278,6 +355,19 @@ fn ask(server: &Server, client: Option<&mut Client>) -> Result<(Client, Counters
 }
 
 impl Got {
+    /// Adds what the switch dropped as the chain exceeds its greatest rate, in bits and packets a second.
+    fn exceed(&mut self, chain: &Chain, [bits, packets]: [f64; 2]) {
+        if packets == 0.0 {
+            return;
+        }
+        *self.dropped.entry("over its greatest rate".into()).or_default() += packets;
+        // What the switch does with packets it counts before it drops some; servers count what comes to them.
+        match chain.functions.iter().all(|(_, on)| on == SWITCH) {
+            true => self.given = (self.given - bits).max(0.0),
+            false => self.taken += bits,
+        }
+    }
+
     /// Adds what a server did of a chain.
     fn add(&mut self, chain: &Chain, rates: &Rates) {
         for line in &rates.elements {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use compiler::partition::{Compiled, Counted, Lessor};
+use compiler::partition::{Compiled, Counted, Credit, Lessor, Site};
 use dataplane::Elsewhere;
 use engine::control::Controlled;
 use ir::program::StepId;
@@ -62,6 +62,9 @@ pub(crate) struct Ahead {
     device: Device,
     compiled: Arc<Compiled>,
     graph: Graph,
+    /// The server that runs, of those behind it: it counts what no other has.
+    server: usize,
+    site: Site,
     /// What it counted when it was asked last; none if it was not yet.
     before: Option<Totals>,
 }
@@ -76,6 +79,7 @@ impl Ahead {
         loaded: &Loaded,
         rack: &Rack,
         compiled: &Arc<Compiled>,
+        server: usize,
         (log, is_quiet): (Log, bool),
     ) -> Result<Option<Self>, Failure> {
         let Rack { topology, switch, .. } = rack;
@@ -115,7 +119,8 @@ impl Ahead {
         let before = device.counted().ok();
         let before = before.map(|(now, are_new)| if are_new { Totals::new() } else { now });
         let (compiled, graph) = (Arc::clone(compiled), loaded.chain.graph.clone());
-        Ok(Some(Self { about, device, compiled, graph, before }))
+        let site = rack.sited.site.clone();
+        Ok(Some(Self { about, device, compiled, graph, server, site, before }))
     }
 
     /// What it counted since it was asked last.
@@ -133,7 +138,9 @@ impl Ahead {
             if counted.packets == 0 {
                 continue;
             }
-            if let Some(credit) = part_of.offload.credit(&part_of.program, *step, &counted) {
+            if let Some(credit) = part_of.offload.credit(&part_of.program, *step, &counted)
+                && self.is_own(&credit)
+            {
                 all.push(self.elsewhere(part_of.program.entry, &counted, credit));
             }
         }
@@ -141,13 +148,15 @@ impl Ahead {
         Ok(all)
     }
 
+    /// Whether this server counts it: one that runs some of the elements that packets passed, or the first.
+    fn is_own(&self, credit: &Credit) -> bool {
+        let passed = credit.visited.iter().map(|port| port.node);
+        let server = self.site.server(passed, std::iter::empty());
+        server.unwrap_or_else(|[first, _]| first) == self.server
+    }
+
     /// What elements count for packets that came to an entry.
-    fn elsewhere(
-        &self,
-        entry: Port,
-        counted: &Counted,
-        credit: compiler::partition::Credit,
-    ) -> Elsewhere {
+    fn elsewhere(&self, entry: Port, counted: &Counted, credit: Credit) -> Elsewhere {
         let graph = &self.graph;
         let name = |node: usize| graph.nodes[node].name.clone();
         // Where several wires lead to an entry, the first stands for all.

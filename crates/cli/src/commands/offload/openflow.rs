@@ -1,10 +1,13 @@
 //! Installing flow entries on a switch that speaks OpenFlow.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use codegen::openflow::codec::Limit;
 use codegen::openflow::{self, Class, Entry};
-use control::openflow::{About, Failure as Refused, Foreign, Mark, Plan, Site, Switch};
+use compiler::partition::{Divided, RateLimit};
+use control::openflow::{About, Failure as Refused, Foreign, Mark, Plan, Site, Switch, meters};
 use ir::program::StepId;
 use ir::topology::Address;
 use serde_json::{Value, json};
@@ -43,8 +46,13 @@ pub(super) struct Ahead {
     address: Address,
     mark: Mark,
     entries: Vec<Entry>,
+    /// Segments whose packets come with a tag more, as they come back from servers.
+    returned: BTreeSet<u16>,
     switch: Option<Switch>,
 }
+
+/// Bytes of a tag.
+const TAG: u64 = 4;
 
 impl Ahead {
     fn plan(&mut self) -> Result<Plan, Refused> {
@@ -89,8 +97,9 @@ impl Ahead {
         for stats in &plan.stay {
             if let Some(Class::Exit(segment, step)) = Class::of(stats.flow.cookie) {
                 let sum = totals.entry((segment.into(), StepId(step))).or_default();
+                let tags = if self.returned.contains(&segment) { TAG * stats.packets } else { 0 };
                 sum.packets = sum.packets.saturating_add(stats.packets);
-                sum.bytes = sum.bytes.saturating_add(stats.bytes);
+                sum.bytes = sum.bytes.saturating_add(stats.bytes.saturating_sub(tags));
             }
         }
         Ok(totals)
@@ -131,7 +140,7 @@ impl Installation<'_> {
         let reached = Reached { name: switch, address, switch: reached };
         let of = &topology.switches[switch];
         let used = |number: u32| {
-            number == sited.site.cores
+            sited.site.servers.iter().any(|server| server.number == number)
                 || sited.site.ports.values().any(|port| port.number == number)
         };
         let ports = of.ports.iter().filter(|(_, port)| used(port.number));
@@ -152,6 +161,30 @@ impl Installation<'_> {
         }
     }
 
+    /// What the switch's meters let pass.
+    fn limits(&self) -> Vec<(u32, Limit)> {
+        // What comes at once, when nothing came before: of a tenth of a second, and several packets.
+        const BURST: u32 = 10;
+        const LEAST: u32 = 64;
+        let limits = (1..).zip(&self.rack.sited.site.limits);
+        let limit = |(meter, of): (u32, &RateLimit)| {
+            let rate = ((of.rate / 1e3).round() as u32).max(1);
+            (meter, Limit { rate, burst: (rate / BURST).max(LEAST) })
+        };
+        limits.map(limit).collect()
+    }
+
+    /// Meters that entries of this chain refer to, and those of others.
+    fn meters(&self, reached: &mut Reached<'_>) -> Result<[BTreeSet<u32>; 2], Failure> {
+        let there = reached.switch.entries().map_err(|why| self.failed(reached, &why))?;
+        let mark = Mark::of(&self.name);
+        let of = |is_own: bool| {
+            let all = there.iter().map(|stats| &stats.flow);
+            meters(all.filter(|flow| mark.is_on(flow.cookie) == is_own))
+        };
+        Ok([of(true), of(false)])
+    }
+
     fn is_ovs(&self) -> bool {
         self.rack.sited.target.name() == "ovs"
     }
@@ -169,7 +202,14 @@ impl Installation<'_> {
     /// What is asked of the switch while the chain runs.
     pub(super) fn ahead(&self, address: &Address) -> Result<Ahead, Failure> {
         let entries = self.entries()?;
-        Ok(Ahead { address: address.clone(), mark: Mark::of(&self.name), entries, switch: None })
+        let returns = &self.compiled.servers.returns;
+        let comes_back = |part: &Divided| {
+            part.offload.segment.ingress.iter().any(|number| returns.contains_key(number))
+        };
+        let parts = (0..).zip(&self.compiled.parts);
+        let returned = parts.filter(|(_, part)| comes_back(part)).map(|(at, _)| at).collect();
+        let mark = Mark::of(&self.name);
+        Ok(Ahead { address: address.clone(), mark, entries, returned, switch: None })
     }
 }
 
@@ -192,16 +232,31 @@ impl Split<'_> {
         let start = Instant::now();
         let plan = self.plan(&mut reached, entries.clone())?;
         self.warn(&plan);
+        let limits = self.limits();
+        let [own, others] = self.meters(&mut reached)?;
+        if let Some((meter, _)) = limits.iter().find(|(meter, _)| others.contains(meter)) {
+            return Err(format!(
+                "'{}' at {}: entries of others use meter {meter}, which a limit of this chain needs",
+                reached.name, reached.address
+            )
+            .into());
+        }
         let apply = |switch: &mut Switch| {
             if self.is_ovs() {
                 switch.show_fragments()?;
             }
+            switch.limit(&limits)?;
             if !plan.is_empty() {
                 switch.apply(&plan)?;
             }
-            Ok(())
+            let is_needed = |meter: &u32| limits.iter().any(|(of, _)| of == meter);
+            switch.unlimit(own.iter().copied().filter(|meter| !is_needed(meter)))
         };
-        apply(&mut reached.switch).map_err(|why| self.failed(&reached, &why))?;
+        apply(&mut reached.switch).map_err(|why| {
+            let new = limits.iter().map(|(meter, _)| *meter).filter(|meter| !own.contains(meter));
+            let _ = reached.switch.unlimit(new);
+            self.failed(&reached, &why)
+        })?;
         let took = start.elapsed();
         // What it has now is read back.
         let left = self.plan(&mut reached, entries)?;

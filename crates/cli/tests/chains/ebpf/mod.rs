@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use codegen::ebpf::{self, lease::timed};
-use codegen::{Device, Lack, Segment, Target};
+use codegen::{Device, Lack, Segment, Servers, Target};
 use compiler::synthesize_tables;
 use engine::session;
 use ir::field::meta;
@@ -177,6 +177,8 @@ pub fn device(program: &Program) -> Device<'static> {
         segments: vec![Segment { program: program.clone(), layouts: Vec::new(), ingress: vec![1] }],
         egress: egress(program),
         cores: 100,
+        servers: Servers::default(),
+        meters: BTreeMap::new(),
         origin: &origin,
     }
 }

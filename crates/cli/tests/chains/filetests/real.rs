@@ -1,9 +1,10 @@
 //! Packets of filetests through real devices: Open vSwitch without a wire, and the kernel's XDP, do with each what was read
 //! back from the artefact, which other tests compare with elements.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use codegen::{Device, ebpf};
+use codegen::{Device, Servers, ebpf};
 use compiler::partition::{Division, Part};
 use compiler::synthesize_tables;
 use ir::model::Reason;
@@ -138,7 +139,9 @@ fn the_kernel_does_what_was_read_from_its_instructions() {
     run_all("ebpf", |name, division, cores, frames| {
         let segments = division.parts.iter().map(|part| part.offload.segment.clone()).collect();
         let origin = |node: NodeId, _: Option<Span>| format!("element {node}");
-        let device = Device { segments, egress: division.egress.clone(), cores, origin: &origin };
+        let (egress, servers, meters) =
+            (division.egress.clone(), Servers::default(), BTreeMap::new());
+        let device = Device { segments, egress, cores, servers, meters, origin: &origin };
         let compiled = ebpf::compile(&device)
             .unwrap_or_else(|(_, step, lack)| panic!("{name}: {step:?}: {lack}"));
         let loaded = load(&compiled, None);

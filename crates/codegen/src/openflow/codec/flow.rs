@@ -127,8 +127,8 @@ fn put_action(action: Action, out: &mut Vec<u8>) {
         Action::DecTtl => 24,
         Action::Set(..) => 25,
         Action::Other(number) => number,
-        // It is no action.
-        Action::OtherInstruction(_) => return,
+        // They are no actions.
+        Action::Meter(_) | Action::OtherInstruction(_) => return,
     };
     out.extend(number.to_be_bytes());
     out.extend([0, 0]);
@@ -152,7 +152,13 @@ fn put_action(action: Action, out: &mut Vec<u8>) {
 }
 
 pub(super) fn put_instructions(flow: &Flow, out: &mut Vec<u8>) {
-    if !flow.actions.is_empty() {
+    for action in &flow.actions {
+        if let Action::Meter(meter) = action {
+            out.extend([0, 6, 0, 8]);
+            out.extend(meter.to_be_bytes());
+        }
+    }
+    if flow.actions.iter().any(|action| !matches!(action, Action::Meter(_))) {
         let from = out.len();
         out.extend([0, 4, 0, 0, 0, 0, 0, 0]);
         flow.actions.iter().for_each(|action| put_action(*action, out));
@@ -282,6 +288,7 @@ pub(super) fn read_instructions(mut reader: Reader<'_>, flow: &mut Flow) -> Resu
                 body.u32()?;
                 read_actions(body, &mut flow.actions)?;
             }
+            6 => flow.actions.insert(0, Action::Meter(body.u32()?)),
             _ => flow.actions.push(Action::OtherInstruction(kind)),
         }
     }

@@ -54,6 +54,12 @@ pub enum Message {
         cookie_mask: u64,
         flow: Flow,
     },
+    /// A meter is made, changed or taken away.
+    Meter {
+        change: MeterChange,
+        meter: u32,
+        limit: Limit,
+    },
     Request(Request),
     /// Whether more of the answer follows.
     Reply {
@@ -87,6 +93,35 @@ pub enum Command {
     Delete,
     /// The entry with this priority and match is deleted.
     DeleteStrict,
+}
+
+/// What is done to a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names are those of OpenFlow")]
+pub enum MeterChange {
+    Add,
+    Modify,
+    Delete,
+}
+
+/// What a meter lets pass: kilobits a second, and kilobits at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Kilobits a second.
+    pub rate: u32,
+    /// Kilobits at once, when nothing came before.
+    pub burst: u32,
+}
+
+/// What a meter did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metered {
+    /// Its number.
+    pub meter: u32,
+    /// Packets that it dropped.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// A step of a bundle.
@@ -130,6 +165,8 @@ pub enum Request {
         cookie: u64,
         mask: u64,
     },
+    /// What all meters did.
+    Meters,
     TableFeatures,
     Ports,
 }
@@ -145,6 +182,7 @@ pub enum Reply {
         bytes: u64,
         flows: u32,
     },
+    Meters(Vec<Metered>),
     TableFeatures(Vec<TableFeatures>),
     Ports(Vec<Port>),
     /// One that was not asked for here: its type.
@@ -211,6 +249,7 @@ impl Request {
             Request::Desc => 0,
             Request::Flows { .. } => 1,
             Request::Aggregate { .. } => 2,
+            Request::Meters => 9,
             Request::TableFeatures => 12,
             Request::Ports => 13,
         }
@@ -235,6 +274,7 @@ impl Message {
             Message::Reply { .. } => 19,
             Message::BarrierRequest => 20,
             Message::Barrier => 21,
+            Message::Meter { .. } => 29,
             Message::Other(kind) => *kind,
         }
     }
@@ -291,9 +331,21 @@ impl Message {
                 put_match(&flow.when, out);
                 put_instructions(flow, out);
             }
+            Message::Meter { change, meter, limit } => {
+                out.extend([0, *change as u8]);
+                // The rate is in kilobits a second, and a burst is said (§7.3.4.5).
+                out.extend([0, 1 | 4]);
+                put_u32(&[*meter], out);
+                // A band that drops.
+                out.extend([0, 1, 0, 16]);
+                put_u32(&[limit.rate, limit.burst, 0], out);
+            }
             Message::Request(request) => {
                 out.extend(request.kind().to_be_bytes());
                 out.extend([0; 6]);
+                if *request == Request::Meters {
+                    put_u32(&[ANY, 0], out);
+                }
                 if let Request::Flows { cookie, mask } | Request::Aggregate { cookie, mask } =
                     request
                 {
@@ -386,6 +438,7 @@ impl Message {
             19 => Self::reply(reader)?,
             20 => Message::BarrierRequest,
             21 => Message::Barrier,
+            29 => meter(reader)?,
             _ => Message::Other(kind),
         })
     }
@@ -403,6 +456,7 @@ impl Message {
                     _ => Request::Aggregate { cookie, mask },
                 }
             }
+            9 => Request::Meters,
             12 => Request::TableFeatures,
             13 => Request::Ports,
             _ => return Ok(Message::Other(18)),
@@ -433,6 +487,13 @@ impl Message {
                 bytes: reader.u64()?,
                 flows: reader.u32()?,
             },
+            9 => {
+                let mut all = Vec::new();
+                while !reader.is_empty() {
+                    all.push(metered(&mut reader)?);
+                }
+                Reply::Meters(all)
+            }
             12 => {
                 let mut all = Vec::new();
                 while !reader.is_empty() {
@@ -491,6 +552,40 @@ fn flow_mod(mut reader: Reader<'_>) -> Result<Message, Malformed> {
     Ok(Message::FlowMod { command, cookie_mask, flow })
 }
 
+fn meter(mut reader: Reader<'_>) -> Result<Message, Malformed> {
+    let change = match reader.u16()? {
+        0 => MeterChange::Add,
+        1 => MeterChange::Modify,
+        2 => MeterChange::Delete,
+        _ => return Ok(Message::Other(29)),
+    };
+    reader.u16()?;
+    let meter = reader.u32()?;
+    let mut limit = Limit::default();
+    if !reader.is_empty() {
+        reader.u32()?;
+        limit = Limit { rate: reader.u32()?, burst: reader.u32()? };
+    }
+    Ok(Message::Meter { change, meter, limit })
+}
+
+/// What a meter did, of which the first band counts.
+fn metered(reader: &mut Reader<'_>) -> Result<Metered, Malformed> {
+    const FIXED: usize = 40;
+    let meter = reader.u32()?;
+    let length = usize::from(reader.u16()?);
+    let Some(length) = length.checked_sub(6).filter(|length| *length >= FIXED - 6) else {
+        return reader.wrong("a meter says that it has fewer bytes than a meter has");
+    };
+    let mut of = reader.part(length, "a meter")?;
+    of.bytes(FIXED - 6)?;
+    let (mut packets, mut bytes) = (0, 0);
+    if !of.is_empty() {
+        (packets, bytes) = (of.u64()?, of.u64()?);
+    }
+    Ok(Metered { meter, packets, bytes })
+}
+
 fn table(reader: &mut Reader<'_>) -> Result<TableFeatures, Malformed> {
     const FIXED: usize = 64;
     let length = usize::from(reader.u16()?);
@@ -520,6 +615,7 @@ impl Reply {
             Reply::Desc(_) => 0,
             Reply::Flows(_) => 1,
             Reply::Aggregate { .. } => 2,
+            Reply::Meters(_) => 9,
             Reply::TableFeatures(_) => 12,
             Reply::Ports(_) => 13,
             Reply::Other(kind) => *kind,
@@ -540,6 +636,15 @@ impl Reply {
                 out.extend(packets.to_be_bytes());
                 out.extend(bytes.to_be_bytes());
                 put_u32(&[*flows, 0], out);
+            }
+            Reply::Meters(all) => {
+                for Metered { meter, packets, bytes } in all {
+                    put_u32(&[*meter], out);
+                    out.extend([0, 56, 0, 0, 0, 0, 0, 0]);
+                    put_u32(&[0; 7], out);
+                    out.extend(packets.to_be_bytes());
+                    out.extend(bytes.to_be_bytes());
+                }
             }
             Reply::TableFeatures(all) => {
                 for TableFeatures { table, name, room } in all {

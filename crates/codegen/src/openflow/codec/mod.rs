@@ -10,8 +10,8 @@ mod reader;
 
 pub use flow::Stats;
 pub use message::{
-    ANY, ATOMIC, BUNDLE_FAILED, Bundle, Command, Error, Message, Port, Reply, Request, Switch,
-    TableFeatures,
+    ANY, ATOMIC, BUNDLE_FAILED, Bundle, Command, Error, Limit, Message, MeterChange, Metered, Port,
+    Reply, Request, Switch, TableFeatures,
 };
 pub use reader::Malformed;
 

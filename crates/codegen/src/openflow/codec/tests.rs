@@ -25,12 +25,16 @@ fn flow(random: &mut fastrand::Rng) -> Flow {
         4 => Action::Set(Field::EthSrc, random.u128(..) & Field::EthSrc.ones()),
         _ => Action::Set(Field::Register0, random.u32(..).into()),
     };
+    let mut actions: Vec<Action> = (0..random.usize(..5)).map(|_| action(random)).collect();
+    if random.u8(..4) == 0 {
+        actions.insert(0, Action::Meter(random.u32(..)));
+    }
     Flow {
         cookie: random.u64(..),
         table: random.u8(..),
         priority: random.u16(..),
         when: bits(random),
-        actions: (0..random.usize(..5)).map(|_| action(random)).collect(),
+        actions,
         metadata: random.bool().then(|| (random.u64(..), random.u64(..))),
         goto: random.bool().then(|| random.u8(..)),
     }
@@ -40,7 +44,7 @@ fn message(random: &mut fastrand::Rng) -> Message {
     let data =
         |random: &mut fastrand::Rng| (0..random.usize(..40)).map(|_| random.u8(..)).collect();
     let (cookie, mask) = (random.u64(..), random.u64(..));
-    match random.u8(..18) {
+    match random.u8(..20) {
         0 => Message::Hello { version: random.u8(..), versions: random.u32(..) },
         1 => {
             Message::Error(Error { kind: random.u16(..), code: random.u16(..), data: data(random) })
@@ -83,9 +87,23 @@ fn message(random: &mut fastrand::Rng) -> Message {
             more: false,
             reply: Reply::Aggregate { packets: cookie, bytes: mask, flows: random.u32(..) },
         },
-        15 => [Message::FeaturesRequest, Message::ConfigRequest, Message::BarrierRequest]
-            [random.usize(..3)]
+        15 => [
+            Message::FeaturesRequest,
+            Message::ConfigRequest,
+            Message::BarrierRequest,
+            Message::Request(Request::Meters),
+        ][random.usize(..4)]
         .clone(),
+        16 => Message::Meter {
+            change: [MeterChange::Add, MeterChange::Modify, MeterChange::Delete][random.usize(..3)],
+            meter: random.u32(..),
+            limit: Limit { rate: random.u32(..), burst: random.u32(..) },
+        },
+        17 => {
+            let metered = |meter| Metered { meter, packets: cookie, bytes: mask };
+            let all = (0..random.u32(..5)).map(metered).collect();
+            Message::Reply { more: random.bool(), reply: Reply::Meters(all) }
+        }
         _ => {
             let command = [Command::Add, Command::Delete, Command::DeleteStrict][random.usize(..3)];
             Message::FlowMod { command, cookie_mask: mask, flow: flow(random) }

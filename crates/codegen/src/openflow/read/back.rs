@@ -1,4 +1,5 @@
-//! The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
+//! The way back: a frame from the cores leaves, without its tag, by the port that the tag names. With other tags it goes on in
+//! the tables.
 
 use super::text::{Act, Entry, Name};
 use crate::Device;
@@ -7,7 +8,11 @@ use crate::draft::Failure;
 /// # Errors
 /// An entry that lets frames from the cores do anything else, or a port that none leads to.
 pub(super) fn check(entries: &[Entry], device: &Device<'_>) -> Result<(), Failure> {
-    let port = u128::from(device.cores);
+    device.server_ports().try_for_each(|port| check_port(entries, device, port))
+}
+
+fn check_port(entries: &[Entry], device: &Device<'_>, cores: u32) -> Result<(), Failure> {
+    let port = u128::from(cores);
     let mut from_cores: Vec<&Entry> = entries
         .iter()
         .filter(|entry| {
@@ -29,7 +34,7 @@ pub(super) fn check(entries: &[Entry], device: &Device<'_>) -> Result<(), Failur
             let tagged = entry.when.iter().find(|bits| bits.name == Name::Vlan);
             tagged.is_none_or(|bits| tag & bits.mask == bits.value)
         });
-        let out = if egress == device.cores { Act::Back } else { Act::Output(egress) };
+        let out = if egress == cores { Act::Back } else { Act::Output(egress) };
         match first {
             Some(entry) if entry.acts == [Act::PopTag, out] => {}
             Some(entry) => {

@@ -49,6 +49,8 @@ struct Changes {
 /// A packet on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Packet {
+    /// The tag in front of all else, with which it came back from a server.
+    back: Option<u32>,
     sight: Sight,
     changes: Changes,
     /// Where it was sent, and as what.
@@ -116,7 +118,9 @@ pub(super) fn program(
     let alike: Vec<usize> = alike
         .map(|(at, entry)| *first.entry((entry.cookie, &entry.acts[..])).or_insert(at))
         .collect();
-    for &port in &of.ingress {
+    for &number in &of.ingress {
+        let server = device.servers.returns.get(&number);
+        let (port, back) = server.map_or((number, None), |&server| (server, Some(number)));
         let execution = Execution {
             entries,
             tables: &tables,
@@ -130,7 +134,7 @@ pub(super) fn program(
             sets: HashMap::new(),
             rules: HashMap::new(),
         };
-        let program = execution.run()?;
+        let program = execution.run(back)?;
         match &found {
             None => found = Some(program),
             Some(other) if other.steps == program.steps && other.terms == program.terms => {}
@@ -148,9 +152,10 @@ impl Execution<'_> {
         &self.device.segments[self.segment].program
     }
 
-    fn run(mut self) -> Result<Program, Failure> {
+    fn run(mut self, back: Option<u32>) -> Result<Program, Failure> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
-        let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
+        let (sight, changes) = Default::default();
+        let packet = Packet { back, sight, changes, sent: None };
         let root = self.at(Place::Table(machine, packet))?;
         let of = &self.device.segments[self.segment].program;
         Ok(self.draft.program(root, of))
@@ -192,6 +197,7 @@ impl Execution<'_> {
         let (entries, port) = (self.entries, self.port);
         let known_there = |name: Name| match name {
             Name::InPort => Some(u128::from(port)),
+            Name::Vlan => packet.back.map(|tag| 0x1000 | u128::from(tag)),
             Name::Register => Some(machine.register.into()),
             Name::Metadata => Some(machine.metadata.into()),
             _ => None,
@@ -201,6 +207,8 @@ impl Execution<'_> {
             let all = self.tables.get(&machine.table).into_iter().flatten().copied();
             let wrong =
                 |bits: &Bits| known_there(bits.name).is_some_and(|value| contradicts(bits, value));
+            // A tag in front may be there or not.
+            let wrong = |bits: &Bits| bits.name != Name::Vlan && wrong(bits);
             all.filter(|&at| !entries[at].when.iter().any(wrong)).collect()
         });
         let all = Arc::clone(all);
@@ -405,8 +413,12 @@ impl Execution<'_> {
                 if packet.sent.is_some() {
                     return Err(fail("a packet is sent twice".into()));
                 }
+                if packet.back.is_some() {
+                    return Err(fail("a packet leaves with the tag that it came back with".into()));
+                }
                 packet.sent = Some((to, packet.changes.clone()));
             }
+            Act::PopTag if packet.back.is_some() => packet.back = None,
             Act::PopTag => {
                 if changes.popped || changes.pushed.is_some() {
                     return Err(fail("a second tag is popped, or one that was pushed".into()));
@@ -481,12 +493,15 @@ impl Execution<'_> {
             };
             return self.draft.exit(Exit { end, ..*exit }).map_err(Stop::Fail);
         };
-        if *port == self.device.cores
+        if self.device.server_ports().any(|server| server == *port)
             && let Changes { popped: false, pushed: Some((0x88a8, id, _)), set, aged: 0 } = changes
             && set.is_empty()
         {
             if !matches!(exit.end, End::Handoff { .. }) {
                 return Err(fail(format!("exit {step} hands no packet off")));
+            }
+            if self.device.towards(Continuation(*id)) != *port {
+                return Err(fail(format!("packets for {id} are handed off by port {port}")));
             }
             let handoff = Exit::handoff(Continuation(*id), Vec::new());
             return self.draft.exit(Exit { effects: exit.effects, ..handoff }).map_err(Stop::Fail);

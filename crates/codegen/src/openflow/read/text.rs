@@ -362,6 +362,8 @@ fn act(text: &str) -> Result<Option<Act>, String> {
     };
     Ok(Some(match name {
         "drop" if argument.is_empty() => return Ok(None),
+        // It is read of packets that are within their limits.
+        "meter" => return number::<u32>(argument).map(|_| None),
         "output" => Act::Output(number(argument)?),
         "in_port" | "IN_PORT" if argument.is_empty() => Act::Back,
         "push_vlan" => match number(argument)? {
@@ -436,6 +438,7 @@ mod tests {
             ("actions=set_field:5->eth_type", "understood"),
             ("ip,actions=set_field:1.2.3.4->ip_dst", "understood"),
             ("actions=goto_table:256", "fits"),
+            ("actions=meter:x,output:1", "'x' is no number"),
             ("ip,ip_src=1.2.3.4/33,actions=drop", "address"),
         ] {
             let (line, message) = entries(text).unwrap_err();
