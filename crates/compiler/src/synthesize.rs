@@ -376,29 +376,9 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
         stages: HashSet::new(),
         opaque: opaque.collect(),
-        changing: changing(graph, models),
         explore_rare_paths: false,
         tables: false,
     }
-}
-
-/// Cells that models write, by owner and name.
-fn changing<'a>(graph: &'a Graph, models: &'a [Model]) -> HashSet<(&'a str, &'static str)> {
-    let mut all = HashSet::new();
-    for (node, model) in graph.nodes.iter().zip(models) {
-        let mut waiting: Vec<&[Op]> = model.inputs.iter().map(|block| &block[..]).collect();
-        while let Some(block) = waiting.pop() {
-            for op in block {
-                if let Op::Write(state, ..) = op
-                    && let Some(cells) = model.state.get(usize::from(state.0))
-                {
-                    all.insert((cells.owner.as_deref().unwrap_or(&node.name), cells.name));
-                }
-                waiting.extend(op.blocks().map(|block| &block[..]));
-            }
-        }
-    }
-    all
 }
 
 /// Inputs that packets come to from outside of programs.

@@ -633,8 +633,8 @@ fn nothing_is_behind_a_rule_that_takes_all() {
 #[test]
 fn programs_begin_behind_elements_that_none_leads_through() {
     let (graph, synthesis) = synthesis(
-        "FromDump(in) -> DecIPTTL -> t :: RandomSwitch; t[0] -> a :: Counter -> DecIPTTL -> ToDump(a);
-         t[1] -> b :: Counter -> AverageCounter -> c :: CheckIPHeader -> ToDump(b);",
+        "FromDump(in) -> DecIPTTL -> t :: StrideSwitch(1, 1); t[0] -> a :: Counter -> DecIPTTL -> ToDump(a);
+         t[1] -> b :: Counter -> StrideSwitch(1) -> c :: CheckIPHeader -> ToDump(b);",
     );
     let entries: Vec<&str> =
         synthesis.programs.iter().map(|p| graph.nodes[p.entry.node].name.as_str()).collect();
@@ -647,7 +647,7 @@ fn programs_begin_behind_elements_that_none_leads_through() {
 #[test]
 fn headers_are_expected_one_behind_the_other() {
     let (graph, synthesis) = synthesis(
-        "FromDump(in) -> t :: RandomSwitch -> a :: SetIPAddress(1.0.0.1) -> ICMPPingResponder -> ToDump(out);
+        "FromDump(in) -> t :: StrideSwitch(1, 1) -> a :: SetIPAddress(1.0.0.1) -> ICMPPingResponder -> ToDump(out);
          t[1] -> Discard;",
     );
     let [program] = &synthesis.programs[..] else { panic!("{:?}", synthesis.programs) };

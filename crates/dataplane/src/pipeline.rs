@@ -10,6 +10,7 @@ mod cells;
 mod classifiers;
 mod compile;
 mod entry;
+mod gates;
 mod lanes;
 mod plan;
 mod prepared;
@@ -40,6 +41,7 @@ use cells::{CellColumns, CellTable};
 use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
 use compile::Compiler;
+use gates::Group;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};
 pub use prepared::Prepared;
@@ -152,6 +154,8 @@ pub(crate) struct Pipeline {
     tables: Tables,
     cells: Rc<CellTable>,
     cell_columns: CellColumns,
+    /// Cells that lanes pass gates by.
+    gates: Vec<Group>,
     lanes: Lanes,
     nodes: Vec<Node>,
     /// By step: the site where the flow cache is asked before.
@@ -265,6 +269,7 @@ impl Pipeline {
             tables,
             cells,
             cell_columns: CellColumns::default(),
+            gates: Vec::new(),
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
             targets: Vec::new(),
@@ -340,6 +345,7 @@ impl Pipeline {
         });
         let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
         let compiled = Builder::build(&mut compiler, &exits, &self.classifiers);
+        self.gates = std::mem::take(&mut compiler.gates.groups);
         let lanes = std::mem::take(&mut compiler.lanes);
         let layouts: Vec<Layout> = lookups.map(|l| compiler.layout(l).clone()).collect();
         drop((compiler, exits));

@@ -253,12 +253,8 @@ const WITHOUT_SAMPLES: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];
 
 /// Classes whose model is opaque for every packet though they stand on push paths, and why.
 const OPAQUE: &[(&str, &str)] = &[
-    ("BandwidthMeter", "time"),
-    ("BandwidthRatedSplitter", "time"),
     ("IPPrint", "printing"),
-    ("Meter", "time"),
     ("Print", "printing"),
-    ("RatedSplitter", "time"),
     ("Script", "runs a program of the configuration"),
 ];
 

@@ -57,6 +57,11 @@ elementclass M { $i |
   input -> t :: Tee -> output;
   t[1] -> Strip(14) -> EtherVLANEncap(0x0800, 02:00:00:05:01:01, 02:00:00:05:01:02, $i) -> ToDump(mirror);
 }
+elementclass P {
+  input -> s :: BandwidthRatedSplitter(100GBps) -> m :: Meter(100000000) -> output;
+  s[1] -> Discard; m[1] -> Discard;
+}
+elementclass PBoth { input[0] -> P -> [0] output; input[1] -> [1] output; }
 elementclass TBoth { $i | input[0] -> T($i) -> [0] output; input[1] -> [1] output; }
 elementclass MBoth { $i | input[0] -> M($i) -> [0] output; input[1] -> [1] output; }
 elementclass Homes { $timeout, $guarantee |
@@ -98,12 +103,14 @@ enum Part {
     Tunnel,
     /// A copy of each packet to a probe.
     Mirror,
+    /// A token bucket and a meter, which let all pass.
+    Policer,
 }
 
-use Part::{Balancer, Homes, List, Mirror, Napt, Router, Tunnel};
+use Part::{Balancer, Homes, List, Mirror, Napt, Policer, Router, Tunnel};
 
 /// All chains.
-pub(crate) const CHAINS: [Chain; 13] = [
+pub(crate) const CHAINS: [Chain; 17] = [
     Chain { name: "R1", tables: 0, parts: &[Router] },
     Chain { name: "R4", tables: 0, parts: &[Router; 4] },
     Chain { name: "N1", tables: 1, parts: &[Napt] },
@@ -117,6 +124,14 @@ pub(crate) const CHAINS: [Chain; 13] = [
     Chain { name: "R1-T", tables: 0, parts: &[Router, Tunnel] },
     Chain { name: "R1-M", tables: 0, parts: &[Router, Mirror] },
     Chain { name: "R4-M-T", tables: 0, parts: &[Router, Router, Router, Router, Mirror, Tunnel] },
+    Chain { name: "R1-P", tables: 0, parts: &[Router, Policer] },
+    Chain { name: "R4-P-T", tables: 0, parts: &[Router, Router, Router, Router, Policer, Tunnel] },
+    Chain {
+        name: "R4-P-M-T",
+        tables: 0,
+        parts: &[Router, Router, Router, Router, Policer, Mirror, Tunnel],
+    },
+    Chain { name: "R1-P-N1", tables: 1, parts: &[Router, Policer, Napt] },
 ];
 
 /// Bare forwarding.
@@ -140,6 +155,7 @@ impl Chain {
                 Homes => format!("Homes{both}({lifetime})"),
                 Tunnel => format!("T{both}({i})"),
                 Mirror => format!("M{both}({i})"),
+                Policer => format!("P{both}"),
                 Balancer => balancer(&mut text, workload.replies) + &format!("({lifetime})"),
             };
             let _ = writeln!(text, "f{i} :: {function};");

@@ -256,10 +256,10 @@ fn random_chains_are_the_same_every_way() {
         left += packets;
         lost += usize::from(is_lost);
     }
-    // Most of what is sent must not simply be dropped, and most bursts keep their order.
+    // Most of what is sent must not simply be dropped, and most bursts keep their order, or meet no meter behind.
     let cases = cases() as usize;
     assert!(only.is_some() || left > 40 * cases, "only {left} packets left");
-    assert!(only.is_some() || lost * 5 <= cases, "{lost} of {cases} ways got lost");
+    assert!(only.is_some() || lost * 3 <= cases, "{lost} of {cases} ways got lost");
 }
 
 #[test]

@@ -128,6 +128,37 @@ fn every_way_hands_over_many_flows_the_same() {
     }
 }
 
+/// What packets left for those behind them goes over: tokens, turns, rates, and where lots go on.
+#[test]
+fn tokens_turns_rates_and_lots_go_over() {
+    let chain = "in0 :: Idle -> r :: RatedSplitter(1, BURST_SIZE 4) -> t :: RoundRobinSwitch -> out0 :: Queue(1000) -> Idle;
+         t[1] -> out1 :: Queue(1000) -> Idle; r[1] -> m :: Meter(1000) -> Discard; m[1] -> fast :: Counter -> Discard;
+         in1 :: Idle -> lots :: RandomSwitch -> out0; lots[1] -> out1;";
+    let mut first = None;
+    for mode in MODES {
+        let mut way = begin(chain, mode);
+        let packets = |count: u16| (0..count).map(|n| ("in0", frame(n))).collect::<Vec<_>>();
+        let counts = |([a, b], _): Outcome| [a.len(), b.len()];
+        assert_eq!(counts(push(&mut way, &packets(3))), [2, 1], "{mode:?}");
+        replace(&mut way, chain, mode);
+        assert_eq!(counts(push(&mut way, &packets(300))), [0, 1], "{mode:?}");
+        // The rate shows when the epoch is over.
+        way.clock.advance(20_000_000);
+        push(&mut way, &packets(1));
+        replace(&mut way, chain, mode);
+        push(&mut way, &packets(1));
+        assert_eq!(way.router.read_handler("fast.count").as_deref(), Ok("2"), "{mode:?}");
+        let lots: Vec<_> = (0..40).map(|n| ("in1", frame(n))).collect();
+        let drawn = (0..3).map(|_| {
+            replace(&mut way, chain, mode);
+            push(&mut way, &lots).0
+        });
+        let drawn: Vec<_> = drawn.collect();
+        assert_ne!(drawn[0], drawn[1], "{mode:?}: they begin again");
+        assert_eq!(*first.get_or_insert_with(|| drawn.clone()), drawn, "{mode:?}");
+    }
+}
+
 /// What a handler chose goes over: it is no other configuration.
 #[test]
 fn a_chosen_output_stays_chosen() {

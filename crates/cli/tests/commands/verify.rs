@@ -181,7 +181,7 @@ fn what_lies_behind_programs_is_compared() {
         (
             "m :: Meter(100) -> q :: Queue -> ToDevice(w); m[1] -> Discard;",
             "m :: Meter(200) -> q :: Queue -> ToDevice(w); m[1] -> Discard;",
-            "'m' (b.click:1) is Meter(200)",
+            "whether any does is not clear",
         ),
         (&scheduled, &others, "leads to other ports"),
     ] {

@@ -9,6 +9,8 @@ use super::execute::{Machine, Way};
 use super::packet::{Stop, field_at};
 use super::terms::Decided;
 
+/// So many bytes are added up at the most.
+const MOST_BYTES: u128 = 64;
 /// Headers that are pushed, and summed word by word, have so many bytes at the most.
 const MOST_PUSHED: u128 = 60;
 
@@ -82,7 +84,19 @@ impl<'a> Machine<'a> {
                 self.terms.hash(*function, numbers)
             }
             Expr::Now => self.terms.now(),
-            Expr::ByteSum { .. } => return Err(Stop::Unsupported(Barrier::ByteSum)),
+            Expr::ByteSum { base, offset, length } => {
+                let (offset, length) = (self.constant(way, offset)?, self.constant(way, length)?);
+                if length > MOST_BYTES {
+                    return Err(Stop::Unsupported(Barrier::ByteSum));
+                }
+                let mut sum = self.terms.constant(0);
+                for at in offset..offset.saturating_add(length) {
+                    let byte =
+                        way.packet.read(&mut self.terms, &way.facts, field_at(*base, at, 8)?)?;
+                    sum = self.terms.binary(BinaryOp::Add, sum, byte);
+                }
+                sum
+            }
             Expr::Random(..) => return Err(Stop::Unsupported(Barrier::Random)),
         })
     }

@@ -68,8 +68,6 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<Barrier>>,
-    /// Cells that packets change, by owner and name.
-    pub changing: HashSet<(&'a str, &'static str)>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
     /// short for what is pulled. A proof wants them; programs leave them to elements.
     pub explore_rare_paths: bool,
@@ -474,9 +472,6 @@ impl<'a> Machine<'a> {
         let Decided::Open(atom, _) = decided else {
             return self.give_up(way, Barrier::Decided);
         };
-        if atom.operands().into_iter().any(|term| self.is_changing(term)) {
-            return self.give_up(way, Barrier::Cells);
-        }
         let element = way.at.node;
         let (mut yes, mut no) = (way.clone(), way);
         yes.facts.assume(&self.terms, &atom, true);
@@ -728,24 +723,6 @@ impl<'a> Machine<'a> {
         Ok(Next::Go)
     }
 
-    /// Whether a number is made from a cell that packets change.
-    fn is_changing(&self, term: TermId) -> bool {
-        if self.chain.changing.is_empty() {
-            return false;
-        }
-        let (mut waiting, mut seen) = (vec![term], HashSet::new());
-        while let Some(term) = waiting.pop() {
-            if let Term::Cell(cells, _) = self.terms.get(term) {
-                let StateOf { owner, name, .. } = &self.state[usize::from(cells.0)];
-                if self.chain.changing.contains(&(&**owner, *name)) {
-                    return true;
-                }
-            }
-            waiting.extend(self.terms.get(term).operands().into_iter().filter(|&t| seen.insert(t)));
-        }
-        false
-    }
-
     /// A cell, and its width.
     fn cell(
         &mut self,
@@ -773,9 +750,6 @@ impl<'a> Machine<'a> {
     fn emit(&mut self, way: &mut Way<'a>, port: TermId) -> Result<Next<'a>, Stop> {
         if let Some(port) = way.facts.single(&self.terms, port) {
             return Ok(Next::Emit(usize::try_from(port).unwrap_or(usize::MAX)));
-        }
-        if self.is_changing(port) {
-            return Err(NO_CELL);
         }
         let outputs = self.chain.graph.nodes[way.at.node].outputs.len();
         if outputs > MAX_ROWS {

@@ -12,7 +12,6 @@ use net::Packet;
 use smallvec::SmallVec;
 
 use super::cache::{FlowCache, Member, SLOTS, Tagged, Ways};
-use super::cells;
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
@@ -22,7 +21,7 @@ use crate::StageContext;
 use crate::router::{Delivery, Taker};
 
 /// Instead of a plan's, a site's and a cache entry's number.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 const NO_SITE: u16 = u16::MAX;
 
 /// Where the lanes of a burst are.
@@ -33,9 +32,9 @@ pub(super) struct Burst {
     /// Steps that lanes come to, as bits.
     active: Vec<u64>,
     /// By plan: the lanes that it is for.
-    planned: Vec<u32>,
+    pub(super) planned: Vec<u32>,
     /// Plans that have lanes, in the order in which they got them.
-    used: Vec<u32>,
+    pub(super) used: Vec<u32>,
     /// By lane: its plan, or [`NONE`] if it goes on alone.
     pub(super) plan_of: [u32; LANES],
     /// By lane: the step at which it goes on alone.
@@ -56,8 +55,10 @@ pub(super) struct Burst {
     bindings: Vec<Binding>,
     /// By lookup: the lanes that looked it up since the burst began.
     pub(super) looked_up: Vec<u32>,
+    /// Gates, and the lanes that wait there.
+    pub(super) parked: Vec<(StepId, u32)>,
     /// Lanes that go on alone.
-    single: u32,
+    pub(super) single: u32,
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
@@ -98,7 +99,7 @@ impl Burst {
     }
 
     #[inline]
-    fn send(&mut self, to: StepId, lanes: u32) {
+    pub(super) fn send(&mut self, to: StepId, lanes: u32) {
         if lanes != 0 {
             self.masks[to.0 as usize] |= lanes;
             self.active[to.0 as usize / 64] |= 1 << (to.0 % 64);
@@ -195,6 +196,7 @@ impl Pipeline {
         self.burst.forget(u32::MAX);
         self.burst.removed = false;
         self.burst.looked_up.fill(0);
+        self.gates.iter_mut().for_each(|group| group.passed = 0);
         let mut spare = std::mem::take(&mut self.burst.spare);
         self.burst.single = {
             let packets = &Packets::new(packets, &mut spare);
@@ -231,44 +233,23 @@ impl Pipeline {
             self.burst.planned[plan as usize] = 0;
         }
         let count = done.count_ones() as usize;
+        self.take_back(count);
         self.decided.truncate(from + count);
         count
-    }
-
-    /// Gives lanes whose plans use cells what these hold, and writes them, in order.
-    fn pass_cells(&mut self, these: u32) {
-        let Self { burst, plans, cells, lanes, .. } = self;
-        let uses = |plan: u32| plan != NONE && !plans[plan as usize].cells.is_empty();
-        if !burst.used.iter().any(|&plan| uses(plan)) {
-            return;
-        }
-        let mut left = lanes_of(these).peekable();
-        while let Some(first) = left.next() {
-            let plan = burst.plan_of[first];
-            let mut run = 1 << first;
-            while let Some(lane) = left.next_if(|&lane| burst.plan_of[lane] == plan) {
-                run |= 1 << lane;
-            }
-            if uses(plan) {
-                cells::pass(&plans[plan as usize].cells, cells, lanes, run);
-            }
-        }
-    }
-
-    /// Lanes that use cells, or may, and those that elements take at once that do.
-    fn cell_lanes(&self) -> u32 {
-        if !self.cells.change() {
-            return 0;
-        }
-        let at_once = |may: MayChange| may.flows && may.cells;
-        let uses = |plan: usize| !self.plans[plan].cells.is_empty() || at_once(self.barriers[plan]);
-        let with = self.burst.used.iter().filter(|plan| uses(**plan as usize));
-        with.fold(self.burst.single, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
     /// Takes lanes from the first step as far as they can go at once; gives those that must go on alone.
     fn walk(&mut self, packets: &Packets<'_>, lanes: u32, now: u64) -> u32 {
         self.burst.send(StepId(0), lanes);
+        let mut alone = self.walk_on(packets, now);
+        while self.pass_gates(packets, now) {
+            alone |= self.walk_on(packets, now);
+        }
+        alone
+    }
+
+    /// Takes lanes from where they were sent to exits, to gates, or to where they go on alone; gives the last.
+    fn walk_on(&mut self, packets: &Packets<'_>, now: u64) -> u32 {
         let Self { lanes, nodes, asks, plans, sites, burst, classifiers, cache, tables, .. } = self;
         let mut alone = 0;
         for word in 0..burst.active.len() {
@@ -353,6 +334,7 @@ impl Pipeline {
                         lanes.compute(&plans[*plan as usize].needs, packets, &[]);
                         burst.plan(*plan, mask);
                     }
+                    Node::Gate(_) => burst.parked.push((StepId(at as u32), mask)),
                     Node::Scalar => {
                         // What was looked up on the path here must be looked up again.
                         let start = |lane: usize| burst.flows >> lane & 1 == 1;
@@ -389,7 +371,8 @@ impl Pipeline {
     /// looked for by that element again.
     fn fixed(&self) -> u32 {
         let Self { burst, targets, program, .. } = self;
-        let found = burst.found.iter().fold(burst.cached, |lanes, found| lanes | found.lanes);
+        let found = burst.cached | self.passed_gates();
+        let found = burst.found.iter().fold(found, |lanes, found| lanes | found.lanes);
         let mut fixed = 0;
         for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize].flows) {
             let mut lanes = burst.planned[plan as usize] & !found;
@@ -475,6 +458,8 @@ impl Pipeline {
             }
             let mut copies = MayChange::default();
             let target = if plan == NONE {
+                // It may come to gates itself.
+                stale |= self.take_back(lane) & !together;
                 self.run_alone((lane, &mut packets[lane]), (from, now), &mut copies, cx)
             } else {
                 copies = self.by_copies[plan as usize];
@@ -504,6 +489,7 @@ impl Pipeline {
             if let Some(target) = target.filter(|_| !waits) {
                 let run = self.collect_run(lane, target, left & !stale, now);
                 left &= !run;
+                stale |= if cells { self.take_back(run.ilog2() as usize + 1) } else { 0 };
                 let ends = self.run_ahead(packets, (run, target), from, cx);
                 stale = (stale | self.changed() | self.missed(target)) & later & !run;
                 left |= stale;
@@ -526,7 +512,8 @@ impl Pipeline {
                 break;
             }
             let Target { changes, changes_cells, .. } = &self.targets[usize::from(target)];
-            if *changes_cells && !self.plans[plan as usize].cells.is_empty() {
+            let uses_cells = || self.cell_lanes() >> lane & 1 == 1;
+            if *changes_cells && uses_cells() {
                 break;
             }
             let depends = self.burst.found.iter().zip(0..).any(|(found, lookup)| {
@@ -602,6 +589,7 @@ impl Pipeline {
     /// Has lanes walk again whose results do not hold any more.
     #[cold]
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
+        let lanes = lanes | self.take_back(lanes.trailing_zeros() as usize);
         self.burst.unplan(lanes);
         let mut spare = std::mem::take(&mut self.burst.spare);
         let alone = self.walk(&Packets::new(packets, &mut spare), lanes, now);

@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use elements::cells::Cells;
 use ir::NodeId;
 use ir::model::{BinaryOp, StateKind};
-use ir::program::{Exit, Program, StateId, Term, TermId};
+use ir::program::{Exit, Program, StateId, StepId, Term, TermId};
 use smallvec::SmallVec;
 
-use super::Surroundings;
+use super::burst::NONE;
 use super::compile::{Compiler, sets, sets_of};
-use super::lanes::{LANES, Lanes, Op, Reg, for_lanes};
+use super::lanes::{LANES, Lanes, Op, Reg, for_lanes, lanes_of};
+use super::{MayChange, Pipeline, Surroundings};
 
 /// Elements' cells, by the program's state, and the greatest number that they hold.
 #[derive(Default)]
@@ -81,7 +82,7 @@ impl CellTable {
 
     /// A number, cut to a cell's width.
     #[inline]
-    fn cut(&self, cells: StateId, number: u64) -> u64 {
+    pub(super) fn cut(&self, cells: StateId, number: u64) -> u64 {
         let cells = self.all.get(usize::from(cells.0)).and_then(Option::as_ref);
         cells.map_or(0, |(_, most)| number & most)
     }
@@ -105,25 +106,36 @@ enum New {
 }
 
 /// The cells that an exit and its copies use; `None` if what is written takes more than columns can do.
+/// What is left at gates is not among them.
 pub(super) fn uses(
     compiler: &mut Compiler<'_>,
-    exit: &Exit,
+    (at, exit): (StepId, &Exit),
     regs: &mut Vec<Reg>,
 ) -> Option<Vec<CellUse>> {
     let program = compiler.program();
     let mut uses: Vec<CellUse> = Vec::new();
-    let (mut waiting, mut seen) = (exit.terms(), HashSet::new());
+    let (mut waiting, mut seen) = (compiler.terms_of(exit), HashSet::new());
     while let Some(term) = waiting.pop() {
         if !seen.insert(term) || !compiler.is_changing(term) {
             continue;
         }
         if let Term::Cell(cells, index) = *program.term(term) {
+            // When the exit is known, the cell holds what packets behind left.
+            if compiler.gates.has((cells, index)) {
+                return None;
+            }
             let column = Some(compiler.term(term)?);
             uses.push(CellUse { cells, index, column, new: None });
         }
         waiting.extend(program.term(term).operands());
     }
     for (cells, index, value) in exit.all().flat_map(sets_of) {
+        if compiler.gates.has((cells, index)) {
+            match compiler.gates.leave(at, (cells, index)) {
+                true => continue,
+                false => return None,
+            }
+        }
         let new = match more(program, (cells, index), value) {
             Some(more) => New::More(more),
             None if compiler.is_changing(value) => return None,
@@ -188,12 +200,12 @@ pub(super) struct CellColumns {
 
 impl CellColumns {
     pub(super) fn new(lanes: &Lanes, program: &Program) -> Self {
-        let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
+        let written: HashSet<_> = sets(program).map(|(cells, ..)| cells).collect();
         let mut all = Self::default();
         let mut derived = HashSet::new();
         for (reg, op) in lanes.ops() {
             match op {
-                Op::Cell(cells, index) if written.contains(&(*cells, *index)) => {
+                Op::Cell(cells, _) if written.contains(cells) => {
                     derived.insert(reg);
                 }
                 Op::Cell(cells, index) => all.steady.push((reg, *cells, *index)),
@@ -205,5 +217,40 @@ impl CellColumns {
             }
         }
         all
+    }
+}
+
+impl Pipeline {
+    /// Gives lanes whose plans use cells what these hold, and writes them, in order.
+    pub(super) fn pass_cells(&mut self, these: u32) {
+        let Self { burst, plans, cells, lanes, .. } = self;
+        let uses = |plan: u32| plan != NONE && !plans[plan as usize].cells.is_empty();
+        if !burst.used.iter().any(|&plan| uses(plan)) {
+            return;
+        }
+        let mut left = lanes_of(these).peekable();
+        while let Some(first) = left.next() {
+            let plan = burst.plan_of[first];
+            let mut run = 1 << first;
+            while let Some(lane) = left.next_if(|&lane| burst.plan_of[lane] == plan) {
+                run |= 1 << lane;
+            }
+            if uses(plan) {
+                pass(&plans[plan as usize].cells, cells, lanes, run);
+            }
+        }
+    }
+
+    /// Lanes that use cells, or may, and those that elements take at once that do.
+    pub(super) fn cell_lanes(&self) -> u32 {
+        if !self.cells.change() {
+            return 0;
+        }
+        let at_once = |may: MayChange| may.flows && may.cells;
+        let uses = |plan: usize| !self.plans[plan].cells.is_empty() || at_once(self.barriers[plan]);
+        let with = self.burst.used.iter().filter(|plan| uses(**plan as usize));
+        with.fold(self.burst.single | self.passed_gates(), |lanes, &plan| {
+            lanes | self.burst.planned[plan as usize]
+        })
     }
 }

@@ -10,6 +10,7 @@ use ir::program::{Atom, Effect, Exit, LookupId, OnesSum, Program, StateId, StepI
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
+use super::gates::Gates;
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
 use super::range_table::ranges_of;
@@ -77,6 +78,8 @@ pub(super) struct Compiler<'a> {
     depth: Vec<u32>,
     /// Tables, and their numbers.
     tables: Vec<(Arc<Mapping>, usize)>,
+    /// Found before steps are compiled.
+    pub(super) gates: Gates,
 }
 
 /// The cells that exits write, and what.
@@ -92,13 +95,13 @@ pub(super) fn sets_of(exit: &Exit) -> impl Iterator<Item = (StateId, u16, TermId
     })
 }
 
-/// By term: whether it is made from a cell that packets change.
+/// By term: whether it is made from cells of which packets change any: an element that takes a packet may change the others.
 fn changing(program: &Program) -> Vec<bool> {
-    let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
+    let written: HashSet<_> = sets(program).map(|(cells, ..)| cells).collect();
     let mut changing: Vec<bool> = Vec::with_capacity(program.terms.len());
     for term in &program.terms {
         changing.push(match term {
-            Term::Cell(cells, index) => written.contains(&(*cells, *index)),
+            Term::Cell(cells, _) => written.contains(cells),
             other => other.operands().iter().any(|t| changing[t.0 as usize]),
         });
     }
@@ -137,7 +140,20 @@ impl<'a> Compiler<'a> {
             numbers: program.numbers(),
             depth,
             tables: Vec::new(),
+            gates: Gates::default(),
         }
+    }
+
+    /// What an exit writes or hands to state, but for what is left at gates.
+    pub(super) fn terms_of(&self, exit: &Exit) -> Vec<TermId> {
+        let is_left = |effect: &Effect| match effect {
+            Effect::Set { cells, index, .. } => self.gates.has((*cells, *index)),
+            _ => false,
+        };
+        let mut exit = exit.clone();
+        exit.copies.iter_mut().for_each(|copy| copy.effects.retain(|effect| !is_left(effect)));
+        exit.effects.retain(|effect| !is_left(effect));
+        exit.terms()
     }
 
     pub(super) fn program(&self) -> &'a Program {

@@ -9,6 +9,7 @@ use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term
 use super::cells::{self, CellUse};
 use super::compile::{Compiler, Residual};
 use super::entry::CachedExit;
+use super::gates::Gate;
 use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg, lanes_where};
 use super::prepared::is_small;
 use super::range_table::RangeTable;
@@ -53,6 +54,8 @@ pub(super) enum Node {
         hit: StepId,
         miss: StepId,
     },
+    /// Lanes go on in the order of packets.
+    Gate(Box<Gate>),
     /// The number of the plan.
     Exit(u32),
     /// Packets go on one by one.
@@ -72,6 +75,7 @@ impl Node {
                 arms.iter().copied().chain([*otherwise]).collect()
             }
             Node::Flow { hit, miss, .. } => vec![*hit, *miss],
+            Node::Gate(gate) => gate.arms.iter().map(|arm| arm.to).collect(),
             Node::Exit(_) | Node::Scalar => Vec::new(),
         };
         all.into_iter()
@@ -85,6 +89,7 @@ impl Node {
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. }
             | Node::Flow { needs, .. } => needs,
+            Node::Gate(gate) => &gate.needs,
             Node::Exit(_) | Node::Scalar => &[],
         }
     }
@@ -96,6 +101,7 @@ impl Node {
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. }
             | Node::Flow { needs, .. } => Some(needs),
+            Node::Gate(gate) => Some(&mut gate.needs),
             Node::Exit(_) | Node::Scalar => None,
         }
     }
@@ -359,7 +365,7 @@ fn time(compiler: &mut Compiler<'_>, term: TermId, regs: &mut Vec<Reg>) -> Optio
 /// The steps as nodes, but for sites and exits, which only the caller knows.
 pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
     if compiler.program().step(at).terms().into_iter().any(|term| compiler.is_changing(term)) {
-        return None;
+        return compiler.gates.take(at).map(|gate| Node::Gate(gate.into()));
     }
     match compiler.program().step(at) {
         Step::Test { atom, yes, no, .. } => {
@@ -445,7 +451,7 @@ fn stores(
 /// more than columns can do.
 pub(super) fn plan(
     compiler: &mut Compiler<'_>,
-    exit: &Exit,
+    (at, exit): (StepId, &Exit),
     outcome: u32,
     lengths: &[&[TermId]],
     mut with: Option<&mut Residual<'_>>,
@@ -454,8 +460,8 @@ pub(super) fn plan(
     let [of_copies @ .., lengths] = lengths else { return None };
     let first = outcome.checked_sub(of_copies.len() as u32)?;
     let copies = exit.copies.iter().zip(of_copies).zip(first..);
-    let copies =
-        copies.map(|((copy, lengths), outcome)| plan(compiler, copy, outcome, &[lengths], None));
+    let copies = copies
+        .map(|((copy, lengths), outcome)| plan(compiler, (at, copy), outcome, &[lengths], None));
     let mut copies = copies.collect::<Option<Vec<Plan>>>()?;
     let updates = copies.iter_mut().flat_map(|copy| std::mem::take(&mut copy.updates)).collect();
     let is_direct = with.is_none();
@@ -546,7 +552,7 @@ pub(super) fn plan(
             }
         }
     }
-    plan.cells = cells::uses(compiler, exit, &mut regs)?;
+    plan.cells = cells::uses(compiler, (at, exit), &mut regs)?;
     regs.extend(plan.copies.iter().flat_map(|copy| &copy.needs));
     plan.needs = compiler.lanes.needs(regs);
     Some(plan)

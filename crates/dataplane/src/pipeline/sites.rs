@@ -15,6 +15,7 @@ use super::cache::{RARELY, SLOTS};
 use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, reachable, sets_of};
 use super::entry::CachedExit;
+use super::gates::Gates;
 use super::lanes::{Cond, MOST_TESTS, Part, Reg};
 use super::plan::{Node, Plan, Site, node, plan, updates};
 
@@ -130,6 +131,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             behind_flows,
             compiled,
         };
+        builder.compiler.gates = Gates::new(builder.compiler);
         builder.visit();
         builder.share_words();
         builder.compiled.chain_tests();
@@ -151,7 +153,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             let made = match program.step(step) {
                 Step::Exit(exit) => {
                     let ExitLengths { outcome, lengths } = &self.exits[&step];
-                    plan(self.compiler, exit, *outcome, lengths, None).map(|plan| {
+                    plan(self.compiler, (step, exit), *outcome, lengths, None).map(|plan| {
                         self.compiled.plans.push(plan);
                         Node::Exit(self.compiled.plans.len() as u32 - 1)
                     })
@@ -372,7 +374,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             }
         }
         let mut residual = Residual::new(known);
-        let plan = plan(self.compiler, exit, *outcome, lengths, Some(&mut residual))?;
+        let plan = plan(self.compiler, (at, exit), *outcome, lengths, Some(&mut residual))?;
         let slots = residual.slots;
         if slots.len() > SLOTS {
             return None;

@@ -5,6 +5,7 @@ use ir::{Expr, Model, Op, StateValue};
 use net::Batch;
 
 use crate::argument::Nanoseconds;
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
@@ -47,8 +48,7 @@ pub(crate) struct AverageCounter {
     max: u64,
     link_overhead: u64,
     /// Times of the first and the last packet; 0 before there was one.
-    first: u64,
-    last: u64,
+    times: Cells,
     packets: u64,
     bytes: u64,
 }
@@ -71,8 +71,7 @@ impl AverageCounter {
             ignore: ignore.unwrap_or_default().0,
             max: max.filter(|m| m.0 > 0).map_or(u64::MAX, |m| m.0),
             link_overhead: LINK_OVERHEAD + if fcs { FCS } else { 0 },
-            first: 0,
-            last: 0,
+            times: Cells::new([0, 0]),
             packets: 0,
             bytes: 0,
         })
@@ -82,14 +81,14 @@ impl AverageCounter {
 impl Element for AverageCounter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let now = cx.now();
-        if self.first == 0 {
-            self.first = now;
+        if self.times.get(0) == 0 {
+            self.times.set(0, now);
         }
-        let since = now.saturating_sub(self.first);
+        let since = now.saturating_sub(self.times.get(0));
         if since >= self.max {
             return;
         }
-        self.last = now;
+        self.times.set(1, now);
         if since >= self.ignore {
             self.packets += batch.len() as u64;
             self.bytes += batch.bytes();
@@ -123,22 +122,23 @@ impl Element for AverageCounter {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.times.clone())
+    }
+
     fn counted(&self) -> Option<(u64, u64)> {
         Some((self.packets, self.bytes))
     }
 
     fn export(&mut self, name: &str, to: &mut ElementState) {
         to.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
-        let times = vec![u128::from(self.first), u128::from(self.last)];
-        to.set(name, "times", StateValue::Cells(times));
+        self.times.export(name, "times", to);
     }
 
     fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
         (self.packets, self.bytes) =
             from.counter(name, "count").unwrap_or((self.packets, self.bytes));
-        if let [first, last] = from.declared.cells(name, "times") {
-            (self.first, self.last) = (*first as u64, *last as u64);
-        }
+        self.times.import(name, "times", from);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -159,7 +159,8 @@ impl Element for AverageCounter {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let over = (self.last.saturating_sub(self.first)).saturating_sub(self.ignore);
+        let [first, last] = [0, 1].map(|time| self.times.get(time));
+        let over = last.saturating_sub(first).saturating_sub(self.ignore);
         let seconds = over.max(SHORTEST) as f64 / 1e9;
         let link = (self.bytes + self.packets * self.link_overhead) * 8;
         let per_second = |number: u64| show_real(number as f64 / seconds);
@@ -177,7 +178,8 @@ impl Element for AverageCounter {
     }
 
     fn write(&mut self, _: &str, _: &str, _: &mut Context<'_>) -> Result<(), String> {
-        (self.first, self.last, self.packets, self.bytes) = (0, 0, 0, 0);
+        (0..self.times.len()).for_each(|time| self.times.set(time, 0));
+        (self.packets, self.bytes) = (0, 0);
         Ok(())
     }
 }

@@ -1,13 +1,16 @@
 //! Elements that let packets through at a rate: shapers, which are pulled, and rated unqueues,
 //! which pull.
 
-use ir::{Diagnostic, Model};
+use ir::field::meta;
+use ir::{Diagnostic, Model, Op};
 use net::{Batch, Packet};
 
 use crate::argument::{BytesPerSecond, Nanoseconds, parse_value};
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, Work};
+use crate::element::{Element, Handler, HandlerContext, Verdict, Work};
+use crate::element_state::ElementState;
 use crate::token_bucket::TokenBucket;
 
 /// What a rate counts.
@@ -324,7 +327,7 @@ element! {
     /// BandwidthRatedSplitter, Meter
     RatedSplitter {
         category: Queue, ports: "1/2", processing: "h/h",
-        samples: [("1000", 1, 2)]
+        samples: [("1000", 1, 2), ("5, BURST_SIZE 3", 1, 2), ("0", 1, 2)]
     }
 }
 
@@ -344,18 +347,33 @@ impl RatedSplitter {
 impl Element for RatedSplitter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         self.bucket.fill(cx.now());
-        for packet in batch.drain() {
-            if self.bucket.available() > 0 {
-                self.bucket.take(self.unit.cost(&packet));
-                cx.emit(0, packet);
-            } else {
-                cx.emit(1, packet);
+        cx.each(batch, |packet, _| {
+            let has_token = self.bucket.has_token();
+            if has_token {
+                self.bucket.take(self.unit.cost(packet));
             }
-        }
+            if has_token { Verdict::Pass } else { Verdict::To(1) }
+        });
     }
 
     fn model(&self) -> Model {
-        Model::opaque("depends on time")
+        let cost = match self.unit {
+            Unit::Packets => 1u8.into(),
+            Unit::Bytes => meta::LEN.get(),
+        };
+        self.bucket.model(cost, vec![Op::emit(0u8)], vec![Op::emit(1u8)])
+    }
+
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.bucket.cells())
+    }
+
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.bucket.export(name, to);
+    }
+
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.bucket.import(name, from);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -394,7 +412,7 @@ element! {
     /// RatedSplitter, BandwidthMeter
     BandwidthRatedSplitter {
         category: Queue, ports: "1/2", processing: "h/h",
-        samples: [("1000", 1, 2)]
+        samples: [("1000", 1, 2), ("100kBps, BURST_BYTES 2000", 1, 2)]
     }
 }
 

@@ -2,14 +2,14 @@
 //! handler or the configuration chooses.
 
 use ir::model::{Expr, Reg, StateKind};
-use ir::{Diagnostic, Model, Op, Reason, StateValue};
+use ir::{Diagnostic, Model, Op, Reason};
 use net::{Batch, Packet};
 
 use crate::argument::parse_value;
 use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
+use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 
 element! {
@@ -314,7 +314,8 @@ element! {
 
 /// See [`RoundRobinSwitch::CLASS`].
 pub(crate) struct RoundRobinSwitch {
-    next: usize,
+    /// The output of the next packet.
+    next: Cells,
     max: usize,
     outputs: usize,
 }
@@ -331,19 +332,19 @@ impl RoundRobinSwitch {
             arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
         }
         arguments.finish()?;
-        Ok(Self { next: 0, max, outputs })
+        Ok(Self { next: Cells::new([0]), max, outputs })
     }
 }
 
 impl Element for RoundRobinSwitch {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        for packet in batch.drain() {
-            cx.emit(self.next, packet);
-            self.next += 1;
-            if self.next >= self.max {
-                self.next = 0;
-            }
-        }
+        let mut next = self.next.get(0);
+        cx.each(batch, |_, _| {
+            let output = next;
+            next = if next + 1 < self.max as u64 { next + 1 } else { 0 };
+            Verdict::To(output as usize)
+        });
+        self.next.set(0, next);
     }
 
     fn model(&self) -> Model {
@@ -360,13 +361,18 @@ impl Element for RoundRobinSwitch {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.next.clone())
+    }
+
     fn export(&mut self, name: &str, to: &mut ElementState) {
-        to.set(name, "next", StateValue::Cells(vec![self.next as u128]));
+        self.next.export(name, "next", to);
     }
 
     fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
-        if let [next] = *from.declared.cells(name, "next") {
-            self.next = usize::try_from(next).ok().filter(|n| *n < self.outputs).unwrap_or(0);
+        self.next.import(name, "next", from);
+        if self.next.get(0) >= self.outputs as u64 {
+            self.next.set(0, 0);
         }
     }
 
@@ -384,48 +390,6 @@ impl Element for RoundRobinSwitch {
             max => return Err(format!("there are {} outputs, not {max}", self.outputs)),
         }
         Ok(())
-    }
-}
-
-element! {
-    /// RandomSwitch() -- sends each packet to an output chosen at random
-    ///
-    /// Every output is as likely as any other. The choices come from the worker's random numbers,
-    /// so that a run with the same seed makes the same ones.
-    ///
-    /// = SEE ALSO
-    ///
-    /// RoundRobinSwitch, HashSwitch, StrideSwitch
-    RandomSwitch {
-        category: Switch, ports: "1/1-", processing: "h/h",
-        samples: [("", 1, 1), ("", 1, 3)]
-    }
-}
-
-/// See [`RandomSwitch::CLASS`].
-pub(crate) struct RandomSwitch {
-    outputs: usize,
-}
-
-impl RandomSwitch {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let outputs = cx.outputs();
-        cx.arguments(&[]).finish()?;
-        Ok(Self { outputs })
-    }
-}
-
-impl Element for RandomSwitch {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let last = self.outputs as u64 - 1;
-        for packet in batch.drain() {
-            let output = cx.random(0, last);
-            cx.emit(output as usize, packet);
-        }
-    }
-
-    fn model(&self) -> Model {
-        Model::from_block(vec![Op::Emit(Expr::Random(0, self.outputs as u128 - 1))])
     }
 }
 
@@ -486,7 +450,7 @@ impl Element for HashSwitch {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let (offset, length) = (self.offset as usize, self.length as usize);
         let by_bits = self.by_bits();
-        for packet in batch.drain() {
+        cx.each(batch, |packet, _| {
             let bytes = packet.data().get(offset..).and_then(|b| b.get(..length));
             let output = match bytes {
                 None => 0,
@@ -495,8 +459,8 @@ impl Element for HashSwitch {
                     if by_bits { (sum ^ sum >> 4) & (self.outputs - 1) } else { sum % self.outputs }
                 }
             };
-            cx.emit(output, packet);
-        }
+            Verdict::To(output)
+        });
     }
 
     fn model(&self) -> Model {

@@ -84,8 +84,8 @@ barriers! {
     Repeats = "repeats", "repeats something";
     /// The packet becomes longer at its end.
     Extends = "extends", "makes the packet longer";
-    /// The model decides by a cell that packets change, or the packet determines which cell it uses.
-    Cells = "cells", "decides by numbers that change from packet to packet";
+    /// The packet, or another cell, determines which cell the model uses.
+    Cells = "cells", "a number that is not known determines which of its numbers it uses";
     /// A copy left that may change state before the packet itself finds it.
     Copies = "copies", "a copy of the packet may change its state first";
     /// The model draws a random number.
@@ -108,8 +108,8 @@ barriers! {
     UnwrittenRegister = "unwritten-register", "reads a register that was not written";
     /// Bytes are read that were pushed and not written.
     UnwrittenBytes = "unwritten-bytes", "reads bytes that nothing wrote";
-    /// The model sums bytes that are no ones' complement words.
-    ByteSum = "byte-sum", "adds bytes up";
+    /// The model adds up too many bytes.
+    ByteSum = "byte-sum", "adds many bytes up";
     /// A sum over bytes too far from the data's start.
     FarSum = "far-sum", "sums bytes far away";
     /// A sum whose two zeros cannot be told apart.

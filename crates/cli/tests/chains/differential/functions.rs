@@ -100,6 +100,22 @@ const IP: &[&str] = &[
      k[0] -> [0] rw; rw[0] -> e :: GREEncap(0x0800, SEQUENCE true) -> IPEncap(gre, 172.17.@.1, 172.17.@.2) -> CheckIPHeader -> [0] output;
      k[1] -> ttl :: DecIPTTL -> e; ttl[1] -> ICMPError(172.16.@.1, timeexceeded) -> [1] output; rw[1] -> [1] output;
      input[1] -> j :: IPClassifier(tcp or udp, -); j[0] -> [1] rw; j[1] -> [1] output;",
+    // Decisions by numbers that packets change: tokens, rates, turns and lots. Their paths do not meet again: elements
+    // send fragments that part here output by output, and programs in order.
+    "input[0] -> s :: RatedSplitter(20, BURST_SIZE 3) -> [0] output; s[1] -> DecIPTTL -> SetIPDSCP(7) -> e :: Counter -> Discard;
+     input[1] -> b :: BandwidthRatedSplitter(2kBps, BURST_BYTES 500) -> [1] output; b[1] -> d :: Counter -> Discard;",
+    "input[0] -> m :: Meter(10, 100); m[0] -> [0] output; m[1] -> SetIPDSCP(2) -> b :: Counter -> Discard; m[2] -> c :: Counter -> Discard;
+     input[1] -> n :: BandwidthMeter(100, 10000); n[0] -> a :: AverageCounter(IGNORE 1) -> [1] output; n[1] -> d :: Counter -> Discard; n[2] -> Discard;",
+    "input[0] -> r :: RandomSwitch; r[0] -> [0] output; r[1] -> SetIPDSCP(9) -> a :: Counter -> Discard; r[2] -> DecIPTTL -> b :: Counter -> Discard;
+     input[1] -> RandomSample(0.7) -> [1] output;",
+    "s :: RatedSplitter(50, BURST_SIZE 5); input[0] -> k :: IPClassifier(udp, icmp, -); k[0] -> IPReassembler -> s;
+     k[1] -> DecIPTTL -> IPFragmenter(100) -> s; k[2] -> s; s[0] -> [0] output; s[1] -> SetIPDSCP(5) -> a :: Counter -> Discard;
+     input[1] -> t :: RoundRobinSwitch -> UDPIPEncap(172.17.@.1, 53, 10.0.0.1, 5000) -> [1] output; t[1] -> b :: Counter -> Discard;",
+    "input[0] -> k :: IPClassifier(tcp or udp, -); rw :: IPRewriter(pattern 100.0.@.1 1024-1030# - - 0 1, drop,
+       UDP_TIMEOUT 5, TCP_TIMEOUT 6, TCP_DONE_TIMEOUT 1, UDP_GUARANTEE 1, TCP_GUARANTEE 0);
+     k[0] -> [0] rw; rw[0] -> s :: RatedSplitter(40, BURST_SIZE 6) -> [0] output; s[1] -> SetIPDSCP(5) -> a :: Counter -> Discard;
+     k[1] -> t :: RoundRobinSwitch -> s; t[1] -> b :: Counter -> Discard; rw[1] -> [1] output;
+     input[1] -> j :: IPClassifier(tcp or udp, -); j[0] -> [1] rw; j[1] -> [1] output;",
     // Barriers.
     "input[0] -> Queue(100) -> Unqueue -> [0] output; input[1] -> f :: IPFragmenter(100) -> IPReassembler -> [1] output;
      f[1] -> ICMPError(172.16.@.1, unreachable, needfrag) -> [0] output;",
