@@ -1,19 +1,19 @@
 //! A chain for a device: divided, turned into an artefact, read back and proven.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use codegen::stages::{Hardware, fit};
-use codegen::{Device, File, Lack, Segment, Servers, Tables, Target, Unread};
+use codegen::{Device, File, Lack, Segment, Servers, Tables, Target};
 use ir::field::meta;
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
 use ir::program::{Continuation, Effect, End, Exit, LookupId, Step, StepId, Term, Writes};
-use ir::{Base, Graph, Model, NodeId, Port, Program, Span, Store};
+use ir::{Base, Graph, Model, NodeId, Port, Program, Store};
 use net::{Packet, Pool};
 
 use super::leases::settle;
+use super::not_compiled::{NotCompiled, Origin, TAGS};
 use super::offload::element;
 use super::site::{Site, Trust};
 use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload};
@@ -175,66 +175,6 @@ impl Divided {
     }
 }
 
-/// Why there is nothing for a device.
-#[derive(Clone, Debug)]
-pub enum NotCompiled {
-    /// The chain has no entry behind a wire.
-    NoWires,
-    /// A wire has no port.
-    NoPort(String),
-    /// The device cannot hold even what hands all packets to cores.
-    DoesNotFit(Lack),
-    /// The artefact is not understood.
-    Unread(Unread),
-    /// Parts do not fit together.
-    Apart(String),
-    /// More places where packets are handed off than tags.
-    TooManyHandoffs(usize),
-    /// The device does not tell several servers apart, or does not take packets back from them.
-    OneServer,
-    /// The device does not limit rates.
-    NoLimits,
-    /// Packets are left to cores at an element where two servers may have to go on.
-    TwoServers(String, [String; 2]),
-    /// Packets come back at an element that goes by more than their bytes.
-    Annotated(String),
-}
-
-/// An 802.1Q tag holds 4,094 numbers.
-pub(super) const TAGS: u16 = 4094;
-
-impl fmt::Display for NotCompiled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotCompiled::NoWires => f.write_str(
-                "no frames come into the chain from an interface or a file alone, so no device can be in front of it",
-            ),
-            NotCompiled::NoPort(wire) => write!(f, "the device has no port for '{wire}'"),
-            NotCompiled::DoesNotFit(lack) => {
-                write!(f, "the device cannot even hand all packets to cores: {lack}")
-            }
-            NotCompiled::Unread(why) => write!(f, "{why}"),
-            NotCompiled::Apart(why) => f.write_str(why),
-            NotCompiled::TooManyHandoffs(n) => {
-                write!(f, "packets would be handed to cores at {n} places; {TAGS} have a tag")
-            }
-            NotCompiled::OneServer => f.write_str(
-                "it hands packets to one server, and does not take them back to go on with them; ovs and openflow do",
-            ),
-            NotCompiled::NoLimits => f.write_str("it limits no rates; ovs and openflow do"),
-            NotCompiled::TwoServers(at, [one, other]) => write!(
-                f,
-                "packets are left to cores at {at}, of which both '{one}' and '{other}' may have to take some"
-            ),
-            NotCompiled::Annotated(at) => write!(
-                f,
-                "packets come back to the device at {at}, from which on annotations count, or where headers were marked: these \
-                 do not come with them"
-            ),
-        }
-    }
-}
-
 /// Rules of a list that a proof compares within seconds, whatever the target. Longer lists are left to cores.
 const PROVEN_RULES: usize = 1 << 14;
 
@@ -269,9 +209,6 @@ fn misfit(tables: Option<&Tables>, hardware: Option<&Hardware>) -> Option<(usize
     let (segment, step) = *tables.steps.get(table)?;
     Some((segment, step, misfit.lack))
 }
-
-/// Words for an element, or its rule, with file and line.
-pub type Origin<'a> = &'a dyn Fn(NodeId, Option<Span>) -> String;
 
 /// What a chain's programs became for a device, before any of it is proven.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ mod compile;
 mod cores;
 mod counts;
 mod leases;
+mod not_compiled;
 mod offload;
 mod presumed;
 mod prove;
@@ -27,12 +28,11 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
-pub use compile::{
-    Compiled, Divided, Division, Followed, NotCompiled, Origin, Part, Share, compile, divide,
-};
+pub use compile::{Compiled, Divided, Division, Followed, Part, Share, compile, divide};
 pub use cores::{TAG, on_cores};
 pub use counts::{Counted, Credit};
 pub use leases::{Lessor, lessors};
+pub use not_compiled::{NotCompiled, Origin};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use site::{RateLimit, ServerAt, Site, SitePort, Trust};

@@ -8,7 +8,7 @@ use ir::program::{Continuation, End, Step, StepId};
 use ir::topology::{PortName, Switch, SwitchPort, Topology};
 use ir::{Graph, NodeId, Port, Program};
 
-use super::compile::{NotCompiled, Origin, TAGS};
+use super::not_compiled::{NotCompiled, Origin, TAGS};
 use super::offload::element;
 use super::{Offload, Wires, reach};
 
