@@ -10,6 +10,7 @@ mod cells;
 mod classifiers;
 mod compile;
 mod entry;
+mod gate;
 mod gates;
 mod lanes;
 mod plan;
@@ -41,7 +42,7 @@ use cells::{CellColumns, CellTable};
 use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
 use compile::Compiler;
-use gates::Group;
+use gate::Group;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};
 pub use prepared::Prepared;
@@ -51,6 +52,9 @@ use sites::{Builder, Compiled, ExitLengths, most_lookups};
 pub(crate) use tables::Table;
 use tables::Tables;
 use words::Layout;
+
+/// Instead of a plan's and a cache entry's number.
+const NONE: u32 = u32::MAX;
 
 /// What a pipeline must know of the chain that it stands in.
 pub(crate) trait Surroundings {

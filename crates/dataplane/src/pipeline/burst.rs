@@ -16,12 +16,11 @@ use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
 use super::write::{copy, place, write};
-use super::{Copied, DROP, MayChange, Outcome, Pipeline, Target, exit};
+use super::{Copied, DROP, MayChange, NONE, Outcome, Pipeline, Target, exit};
 use crate::StageContext;
 use crate::router::{Delivery, Taker};
 
-/// Instead of a plan's, a site's and a cache entry's number.
-pub(super) const NONE: u32 = u32::MAX;
+/// Instead of a site's number.
 const NO_SITE: u16 = u16::MAX;
 
 /// Where the lanes of a burst are.

@@ -9,10 +9,9 @@ use ir::model::{BinaryOp, StateKind};
 use ir::program::{Exit, Program, StateId, StepId, Term, TermId};
 use smallvec::SmallVec;
 
-use super::burst::NONE;
 use super::compile::{Compiler, sets, sets_of};
 use super::lanes::{LANES, Lanes, Op, Reg, for_lanes, lanes_of};
-use super::{MayChange, Pipeline, Surroundings};
+use super::{MayChange, NONE, Pipeline, Surroundings};
 
 /// Elements' cells, by the program's state, and the greatest number that they hold.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use ir::program::{Atom, Effect, Exit, LookupId, OnesSum, Program, StateId, StepI
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
-use super::gates::Gates;
+use super::gate::Gates;
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
 use super::range_table::ranges_of;

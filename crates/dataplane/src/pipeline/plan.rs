@@ -9,7 +9,7 @@ use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term
 use super::cells::{self, CellUse};
 use super::compile::{Compiler, Residual};
 use super::entry::CachedExit;
-use super::gates::Gate;
+use super::gate::Gate;
 use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg, lanes_where};
 use super::prepared::is_small;
 use super::range_table::RangeTable;

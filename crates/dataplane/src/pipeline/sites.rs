@@ -15,7 +15,7 @@ use super::cache::{RARELY, SLOTS};
 use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, reachable, sets_of};
 use super::entry::CachedExit;
-use super::gates::Gates;
+use super::gate::Gates;
 use super::lanes::{Cond, MOST_TESTS, Part, Reg};
 use super::plan::{Node, Plan, Site, node, plan, updates};
 
