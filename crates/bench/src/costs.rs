@@ -138,6 +138,7 @@ pub fn measure_costs(
     }
     let mut method = match others.len() {
         0 => "In memory, on one core. ".to_string(),
+        1 => "In memory, on one core while another takes packets through the chain. ".into(),
         count => {
             format!("In memory, on one core while {count} others take packets through the chain. ")
         }
