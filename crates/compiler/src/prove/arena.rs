@@ -469,6 +469,10 @@ impl Arena {
         self.scale(kept, 1 << low)
     }
 
+    fn is_bitwise(&self, term: TermId) -> bool {
+        matches!(self.term(term), Term::Binary(BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, ..))
+    }
+
     /// `width` bits of a number, from bit `low` on.
     pub(crate) fn slice(&mut self, of: TermId, low: u32, width: u32) -> TermId {
         let (least, most) = self.bounds(of);
@@ -513,6 +517,13 @@ impl Arena {
             Term::Choose(atom, a, b) => {
                 let (a, b) = (self.slice(a, low, width), self.slice(b, low, width));
                 self.choose(atom, a, b)
+            }
+            // Not through rounds of them, each of which would double the work.
+            Term::Binary(op @ (BinaryOp::And | BinaryOp::Or | BinaryOp::Xor), a, b)
+                if ![a, b].iter().any(|of| self.is_bitwise(*of)) =>
+            {
+                let (a, b) = (self.slice(a, low, width), self.slice(b, low, width));
+                self.binary(op, a, b)
             }
             _ => self.intern(Term::Slice { of, low: low as u8, width: width as u8 }),
         }

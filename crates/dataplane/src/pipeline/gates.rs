@@ -338,18 +338,17 @@ impl Pipeline {
         let groups = burst.parked.iter().map(|&(step, _)| gate(nodes, step));
         let Some(number) = groups.min() else { return false };
         let (mut at, mut these) = ([StepId(0); LANES], 0);
-        let parked = std::mem::take(&mut burst.parked);
-        for &(step, mask) in &parked {
+        burst.parked.retain(|&(step, mask)| {
             if gate(nodes, step) != number {
-                burst.parked.push((step, mask));
-                continue;
+                return true;
             }
             if let Node::Gate(gate) = &nodes[step.0 as usize] {
                 lanes.compute(&gate.needs, packets, &[]);
             }
             lanes_of(mask).for_each(|lane| at[lane] = step);
             these |= mask;
-        }
+            false
+        });
         let Some(group) = gates.get_mut(number) else { return false };
         let mut numbers = [0; MOST_CELLS];
         for (number, &(state, index)) in numbers.iter_mut().zip(&group.cells) {

@@ -37,7 +37,8 @@ element! {
 /// See [`Meter::CLASS`].
 pub(crate) struct Meter {
     bytes: bool,
-    meters: Vec<u64>,
+    /// Rates, and the least averages of each.
+    meters: Vec<(u64, u64)>,
     /// [`TOTAL`], [`BEGAN`], [`UNTIL`] and [`AVERAGE`].
     cells: Cells,
 }
@@ -109,6 +110,7 @@ impl Meter {
             arguments.report(ir::Diagnostic::error("bad-argument", message).label(span, ""));
         }
         arguments.finish()?;
+        let meters = meters.into_iter().map(|rate| (rate, threshold(rate))).collect();
         Ok(Self { bytes, meters, cells: Cells::new([0; 4]) })
     }
 
@@ -175,7 +177,7 @@ impl Element for Meter {
         let more = if self.bytes { batch.bytes() } else { batch.len() as u64 };
         self.cells.set(TOTAL, self.cells.get(TOTAL).wrapping_add(more));
         let average = self.cells.get(AVERAGE);
-        let port = self.meters.partition_point(|meter| average >= threshold(*meter));
+        let port = self.meters.partition_point(|(_, least)| average >= *least);
         cx.emit_all(port, batch);
     }
 
@@ -185,8 +187,8 @@ impl Element for Meter {
         let cells = StateKind::Cells { width: 64, initial: vec![0; 4] };
         let cells = model.declare(NAME, cells);
         let more = if self.bytes { meta::LEN.get() } else { 1u8.into() };
-        let port = |low: Expr, (meter, port): (&u64, usize)| {
-            Expr::choose(Expr::from(average).lt(threshold(*meter)), low, port)
+        let port = |low: Expr, ((_, least), port): (&(u64, u64), usize)| {
+            Expr::choose(Expr::from(average).lt(*least), low, port)
         };
         let lowest_last = self.meters.iter().zip(1..).fold(Expr::from(0u8), port);
         let mut block: Block = registers
@@ -225,7 +227,9 @@ impl Element for Meter {
 
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
         Ok(match handler {
-            "meters" => self.meters.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+            "meters" => {
+                self.meters.iter().map(|(rate, _)| rate.to_string()).collect::<Vec<_>>().join(" ")
+            }
             _ => show_real(self.average(cx.now) as f64 * EPOCHS as f64 / f64::from(1 << PART)),
         })
     }

@@ -100,6 +100,19 @@ fn without_flows(segment: &Program) -> Program {
     reachable(program).normal()
 }
 
+/// The program as it goes for packets of which no flow is leased.
+fn without_leases(segment: &Program) -> Program {
+    let mut program = segment.clone();
+    for step in &mut program.steps {
+        if let Step::Lookup { lookup, hit, miss } = step
+            && segment.flows(*lookup).is_some()
+        {
+            *hit = *miss;
+        }
+    }
+    reachable(program)
+}
+
 /// The program without steps that no step leads to, and without those that constants decide.
 fn reachable(mut program: Program) -> Program {
     let decided: Vec<Option<StepId>> = program.steps.iter().map(|s| decided(&program, s)).collect();
