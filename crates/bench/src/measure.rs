@@ -229,14 +229,15 @@ pub fn measure(
 
     progress("searching for the throughput");
     let throughput = lab.throughput(&mut chain, capacity)?;
-    for ((place, (subject, forwarded)), theirs) in others.iter_mut().zip(costs) {
+    for ((place, (subject, share)), theirs) in others.iter_mut().zip(costs) {
         let report = &mut peers[*place];
         progress(&format!("searching for the throughput of {}", report.name));
         let pairs = theirs.time.values.iter().zip(&cost.time.values);
         let ratios = Samples::of(pairs.map(|(theirs, ours)| theirs / ours).collect());
         report.ratios.push(("time per packet".into(), ratios));
         report.throughput = lab.throughput(subject, 1e9 / theirs.time.median)?;
-        (report.forwarded, report.cost) = (*forwarded, Some(theirs));
+        (report.forwarded, report.cost) = (*share, Some(theirs));
+        report.note_forwarded(forwarded);
     }
     drop(others);
 

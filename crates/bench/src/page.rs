@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use view::svg::escape;
+use view::table::Table;
 
 use crate::machine::Clock;
 use crate::plot::{Curves, Groups, Look, Ranking, Scale, Shape};
-use crate::report::{Cost, Report, Share, Throughput, bits, mark};
+use crate::report::{Cost, Report, Share, Throughput, bits};
 use crate::statistics::{Spread, mpps};
 
 const STYLE: &str = "\
@@ -14,9 +15,9 @@ const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2rem}
 table{border-collapse:collapse;margin:.6rem 0}
-th,td{padding:.2rem .8rem .2rem 0;text-align:right;font-variant-numeric:tabular-nums;vertical-align:top}
-th:first-child,td:first-child{text-align:left}th{font-weight:600;border-bottom:1px solid #8886}
-.facts td{text-align:left}.remark{border-left:4px solid #c9702a;padding-left:.7rem}
+th,td{padding:.2rem .8rem .2rem 0;text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
+.number{text-align:right}th{font-weight:600;border-bottom:1px solid #8886}
+.remark{border-left:4px solid #c9702a;padding-left:.7rem}
 svg{max-width:100%;height:auto;margin:.6rem 0}code{overflow-wrap:anywhere}
 ";
 
@@ -36,7 +37,7 @@ impl Report {
             escape(&self.place)
         ));
         for remark in &self.remarks {
-            page.put(format_args!("<p class=\"remark\">{}</p>", escape(remark)));
+            page.remark(remark);
         }
         self.figures(&mut page);
         self.beside(&mut page);
@@ -52,21 +53,7 @@ impl Report {
 
     fn figures(&self, page: &mut Page) {
         page.heading("Throughput and cost");
-        page.head(&["", "Mpps", "bounds, Mpps", "Gb/s L2", "Gb/s L1", "trials", "disturbed"]);
-        for found in &self.throughput {
-            let bound = |b: Option<f64>| b.map_or("–".into(), mpps);
-            let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
-            page.row(&[
-                format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
-                mpps(found.throughput),
-                format!("{} – {}", bound(found.lower), bound(found.upper)),
-                format!("{:.2}", layer_2 / 1e9),
-                format!("{:.2}", layer_1 / 1e9),
-                found.trials.to_string(),
-                found.mark(),
-            ]);
-        }
-        page.end();
+        page.0.push_str(&self.throughput_table().html());
         if let Some(each) = self.by_core() {
             page.put(format_args!("<p>{each}.</p>"));
         }
@@ -90,29 +77,13 @@ impl Report {
             return;
         }
         page.heading("Beside other systems");
-        page.head(&["", "NDR, Mpps", "PDR, Mpps", "ns per packet", "the chain is", ""]);
+        page.0.push_str(&self.peers_table().html());
         for peer in &self.peers {
-            let rate = |which: usize| {
-                let found = peer.throughput.get(which);
-                found.map_or("–".into(), |t| {
-                    format!("{}{}", mpps(t.throughput), mark(t.disturbed))
-                })
-            };
-            let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
-            let remarks: Vec<&str> =
-                peer.remark.iter().chain(&peer.failed).map(String::as_str).collect();
-            page.row(&[
-                format!("{}{version}: {}", peer.name, peer.does),
-                rate(0),
-                rate(1),
-                peer.cost.as_ref().map_or("–".into(), |cost| {
-                    format!("{:.1}{}", cost.time.median, mark(cost.disturbed))
-                }),
-                peer.ratio(),
-                remarks.join("; "),
-            ]);
+            page.put(format_args!("<p>{}.</p>", escape(&peer.describe())));
+            for why in peer.remarks() {
+                page.remark(&why);
+            }
         }
-        page.end();
     }
 
     /// Throughput against the length of chains, where chains of several lengths were measured.
@@ -130,38 +101,16 @@ impl Report {
             return;
         }
         page.heading("Throughput by chain length");
-        page.head(&["network functions", "chain", "NDR, Mpps", "PDR, Mpps"]);
         let rate =
             |found: &[Throughput], goal: usize| found.get(goal).map_or(0.0, |t| t.throughput);
+        let mut table = Table::new(["network functions", "chain", "NDR, Mpps", "PDR, Mpps"]);
         for (length, name, found) in &chains {
             let [ndr, pdr] = [0, 1].map(|goal| mpps(rate(found, goal)));
-            page.row(&[length.to_string(), (*name).to_string(), ndr, pdr]);
+            table.row([length.to_string(), (*name).to_string(), ndr, pdr]);
         }
-        page.end();
-        let bars = |goal: usize| -> Vec<Spread> {
-            let bar = |(.., found): &(usize, &str, &Vec<Throughput>)| {
-                let median = rate(found, goal) / 1e6;
-                let bounds = found.get(goal).map_or((None, None), |t| (t.lower, t.upper));
-                let or_median = |rate: Option<f64>| rate.map_or(median, |rate| rate / 1e6);
-                Spread { median, least: or_median(bounds.0), greatest: or_median(bounds.1) }
-            };
-            chains.iter().map(bar).collect()
-        };
-        let series = [("NDR", Look::Synthesised(0), bars(0)), ("PDR", Look::Elements(0), bars(1))];
-        let most = series.iter().flat_map(|(.., bars)| bars).map(|bar| bar.greatest);
-        let plot = Groups {
-            title: "Throughput by chain length, with the search's bounds".into(),
-            across: "network functions".into(),
-            groups: chains.iter().map(|(length, ..)| length.to_string()).collect(),
-            up: Scale::linear("Mpps", most),
-            series: series
-                .into_iter()
-                .map(|(name, look, bars)| {
-                    (name.into(), look, bars.into_iter().map(Shape::Bar).collect())
-                })
-                .collect(),
-        };
-        page.0.push_str(&plot.draw());
+        page.0.push_str(&table.html());
+        let groups = chains.iter().map(|(length, _, found)| (length.to_string(), &found[..], 1e-6));
+        page.bounds(("Throughput by chain length", "network functions", "Mpps"), groups.collect());
     }
 
     fn by_size(&self, page: &mut Page) {
@@ -169,57 +118,13 @@ impl Report {
             return;
         }
         page.heading("Throughput by frame size");
-        page.head(&[
-            "frames, bytes",
-            "ns per packet",
-            "NDR, Mpps",
-            "PDR, Mpps",
-            "NDR, Gb/s L2",
-            "disturbed",
-        ]);
-        let rate = |all: &[Throughput], which: usize| all.get(which).map_or(0.0, |t| t.throughput);
-        let (mut ndr, mut pdr) = (Vec::new(), Vec::new());
-        for at in &self.sizes {
-            let found = &at.throughput;
-            let gigabits = |which: usize| bits(rate(found, which), at.frame_size).0 / 1e9;
-            page.row(&[
-                at.size.clone(),
-                at.cost.as_ref().map_or("–".into(), |cost| format!("{:.1}", cost.time.median)),
-                mpps(rate(found, 0)),
-                mpps(rate(found, 1)),
-                format!("{:.2}", gigabits(0)),
-                mark(
-                    (found.iter().map(|t| t.disturbed))
-                        .chain(at.cost.iter().map(|cost| cost.disturbed))
-                        .fold(0.0, f64::max),
-                ),
-            ]);
-            for (which, bars) in [(0, &mut ndr), (1, &mut pdr)] {
-                let (least, greatest) =
-                    found.get(which).map_or((None, None), |t| (t.lower, t.upper));
-                let at_rate =
-                    |rate: Option<f64>| rate.map(|rate| bits(rate, at.frame_size).0 / 1e9);
-                let median = gigabits(which);
-                let (least, greatest) =
-                    (at_rate(least).unwrap_or(median), at_rate(greatest).unwrap_or(median));
-                bars.push(Spread { median, least, greatest });
-            }
-        }
-        page.end();
-        let all = ndr.iter().chain(&pdr).map(|bar| bar.greatest);
-        let up = Scale::linear("Gbit/s (layer 2)", all);
-        let bars = |spreads: Vec<Spread>| spreads.into_iter().map(Shape::Bar).collect();
-        let plot = Groups {
-            title: "Throughput by frame size, with the search's bounds".into(),
-            across: "frame size, bytes".into(),
-            groups: self.sizes.iter().map(|at| at.size.clone()).collect(),
-            up,
-            series: vec![
-                ("NDR".into(), Look::Synthesised(0), bars(ndr)),
-                ("PDR".into(), Look::Elements(0), bars(pdr)),
-            ],
-        };
-        page.0.push_str(&plot.draw());
+        page.0.push_str(&self.sizes_table().html());
+        let groups = self.sizes.iter().map(|at| {
+            let gigabits = bits(1.0, at.frame_size).0 / 1e9;
+            (at.size.clone(), &at.throughput[..], gigabits)
+        });
+        let titles = ("Throughput by frame size", "frame size, bytes", "Gbit/s (layer 2)");
+        page.bounds(titles, groups.collect());
     }
 
     fn latencies(&self, page: &mut Page) {
@@ -227,30 +132,7 @@ impl Report {
             return;
         }
         page.heading("Latency under load");
-        page.head(&[
-            "µs at",
-            "Mpps",
-            "min",
-            "p50",
-            "p90",
-            "p99",
-            "p99.9",
-            "p99.99",
-            "max",
-            "PDV",
-            "lost",
-            "disturbed",
-        ]);
-        let micros = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
-        for load in &self.latency {
-            let p = &load.percentiles;
-            let times = [p.min, p.p50, p.p90, p.p99, p.p99_9, p.p99_99, p.max, p.pdv].map(micros);
-            let mut cells = vec![format!("{} % of NDR", load.percent), mpps(load.rate)];
-            cells.extend(times);
-            cells.extend([load.lost.to_string(), load.mark()]);
-            page.row(&cells);
-        }
-        page.end();
+        page.0.push_str(&self.latency_table().html());
         // The share of packets that are left halves from point to point: the last ones are few.
         let looks =
             [Look::Reference(0), Look::Synthesised(0), Look::Synthesised(1), Look::Elements(1)];
@@ -275,17 +157,12 @@ impl Report {
     fn facts(&self, page: &mut Page) {
         page.heading("What was measured, and on what");
         let machine = &self.environment;
-        page.0.push_str("<table class=\"facts\">\n");
+        page.0.push_str("<table>\n");
         let mut fact = |name: &str, value: String| {
             page.put(format_args!("<tr><td>{name}</td><td>{}</td></tr>", escape(&value)));
         };
         for source in &self.traffic {
-            let size = source.bytes as f64 / source.frames as f64 + 4.0;
-            let (name, origin, frames) = (&source.name, &source.origin, source.frames);
-            fact(
-                "traffic",
-                format!("{name}: {origin}: {frames} frames of {size:.0} bytes, over and over"),
-            );
+            fact("traffic", source.describe());
         }
         fact("arrivals while latencies were taken", self.arrivals.clone());
         let kind = if machine.is_virtual { ", a virtual machine" } else { "" };
@@ -309,7 +186,7 @@ impl Report {
         fact("seed", self.seed.to_string());
         fact("command", machine.command.join(" "));
         fact("seconds since 1970", machine.unix_time.to_string());
-        page.end();
+        page.0.push_str("</table>\n");
     }
 }
 
@@ -324,18 +201,41 @@ impl Page {
         self.put(format_args!("<h2>{text}</h2>"));
     }
 
-    fn head(&mut self, titles: &[&str]) {
-        let cells: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
-        self.put(format_args!("<table>\n<tr>{cells}</tr>"));
+    fn remark(&mut self, text: &str) {
+        self.put(format_args!("<p class=\"remark\">{}</p>", escape(text)));
     }
 
-    fn row(&mut self, cells: &[String]) {
-        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-        self.put(format_args!("<tr>{cells}</tr>"));
-    }
-
-    fn end(&mut self) {
-        self.0.push_str("</table>\n");
+    /// NDR and PDR with the bounds of the search, by group: its name, what was found, and what a packet per second is in the
+    /// unit.
+    fn bounds(
+        &mut self,
+        (title, across, unit): (&str, &str, &str),
+        groups: Vec<(String, &[Throughput], f64)>,
+    ) {
+        let bars = |goal: usize| -> Vec<Spread> {
+            let bar = |(_, found, scale): &(String, &[Throughput], f64)| {
+                let Some(found) = found.get(goal) else { return Spread::of([0.0]) };
+                let [least, greatest] = [found.lower, found.upper]
+                    .map(|bound| scale * bound.unwrap_or(found.throughput));
+                Spread { median: scale * found.throughput, least, greatest }
+            };
+            groups.iter().map(bar).collect()
+        };
+        let all = [("NDR", Look::Synthesised(0), bars(0)), ("PDR", Look::Elements(0), bars(1))];
+        let most = all.iter().flat_map(|(.., bars)| bars).map(|bar| bar.greatest);
+        let plot = Groups {
+            title: format!("{title}, with the search's bounds"),
+            across: across.into(),
+            up: Scale::linear(unit, most),
+            groups: groups.iter().map(|(name, ..)| name.clone()).collect(),
+            series: all
+                .into_iter()
+                .map(|(name, look, bars)| {
+                    (name.into(), look, bars.into_iter().map(Shape::Bar).collect())
+                })
+                .collect(),
+        };
+        self.0.push_str(&plot.draw());
     }
 
     fn shares(&mut self, title: &str, shares: &[Share], look: Look) {
@@ -499,7 +399,7 @@ pub(crate) mod tests {
         let title = "Throughput by chain length";
         let several = page(vec![chain("four.click", Some(4)), chain("two.click", Some(2))]);
         assert!(several.matches(title).count() >= 2, "{several}");
-        let rows = ["<td>1</td>", "<td>2</td>", "<td>4</td>"].map(|row| several.find(row));
+        let rows = ["1", "2", "4"].map(|n| several.find(&format!("<td class=\"number\">{n}</td>")));
         assert!(rows[0] < rows[1] && rows[1] < rows[2] && rows[0].is_some(), "{rows:?}");
         // One length, and what is no chain of functions, is no curve.
         for peers in [vec![chain("b.click", Some(1))], vec![chain("kernel", None)], Vec::new()] {

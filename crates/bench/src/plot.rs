@@ -469,6 +469,24 @@ fn percentile_name(values: f64) -> String {
     format!("{:.digits$} %", 100.0 * (1.0 - 1.0 / values))
 }
 
+/// A tick without what multiplying added: three steps of 0.1 are 0.3.
 fn tick_name(tick: f64) -> String {
-    if tick >= 1.0 || tick == 0.0 { format!("{tick:.0}") } else { format!("{tick}") }
+    let text = format!("{tick:.9}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_have_short_names_that_differ() {
+        let names = |most: f64| -> Vec<String> {
+            let scale = Scale::linear("", [most]);
+            scale.ticks().into_iter().map(scale.name).collect()
+        };
+        assert_eq!(names(0.4), ["0", "0.1", "0.2", "0.3", "0.4"]);
+        assert_eq!(names(2.4), ["0", "0.5", "1", "1.5", "2", "2.5"]);
+        assert_eq!(names(100.0), ["0", "20", "40", "60", "80", "100"]);
+    }
 }

@@ -265,7 +265,7 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
     pub fn take(&mut self) -> Result<(usize, Received), String> {
         let burst = self.device.burst().unwrap_or(BURST);
         let received = self.device.receive(burst, &mut self.batch, &mut self.pool)?;
-        Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
+        self.collect();
         let count = self.batch.len();
         if count > 0 {
             // All of a batch came by now.
@@ -282,6 +282,11 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
             }
         }
         Ok((count, received))
+    }
+
+    fn collect(&mut self) {
+        let Counting { lost_here, notices, .. } = &mut self.counting;
+        Lost::collect((lost_here, notices), &mut *self.device, false);
     }
 
     /// What came so far.
@@ -305,7 +310,7 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
     /// The device's.
     pub fn finish(mut self, expected: &Expected) -> Result<Receipt, String> {
         self.device.flush()?;
-        Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
+        self.collect();
         let is_of_realtime = self.counting.clocks.contains(&StampClock::Realtime);
         let set = self.clocks.ahead().saturating_sub(self.ahead);
         let mut receipt = self.counting.report(expected, self.wake.is_none());
@@ -388,6 +393,8 @@ pub(crate) struct Counting {
     early: u64,
     other_clock: u64,
     lost_here: Vec<Lost>,
+    /// What the device reported: that its link went down.
+    pub(crate) notices: Vec<String>,
     /// The stream and the number of each stamp, where they are kept.
     pub(crate) stamps: Option<Vec<(u8, u32)>>,
 }
@@ -408,6 +415,7 @@ impl Counting {
             early: 0,
             other_clock: 0,
             lost_here: Vec::new(),
+            notices: Vec::new(),
             stamps: None,
         }
     }
@@ -485,7 +493,7 @@ impl Counting {
         let intervals = self.packets.saturating_sub(1) as f64;
         let mean = self.bytes as f64 / self.packets.max(1) as f64 + 4.0;
         let clocks: Vec<String> = self.clocks.iter().map(StampClock::to_string).collect();
-        let mut remarks = Vec::new();
+        let mut remarks = std::mem::take(&mut self.notices);
         if !self.lost_here.is_empty() {
             remarks.push(format!(
                 "this receiver was too slow and lost packets itself: {}",

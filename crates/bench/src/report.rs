@@ -137,7 +137,25 @@ impl PeerReport {
             found: Found::default(),
         }
     }
+
+    /// Adds to what a reader must know.
+    pub(crate) fn note(&mut self, what: String) {
+        self.remark = Some(self.remark.take().map_or(what.clone(), |known| known + "; " + &what));
+    }
+
+    /// Notes if it forwards another share of the packets than the chain: ratios are of two different functions then.
+    pub(crate) fn note_forwarded(&mut self, by_chain: f64) {
+        if self.forwarded > 0.0 && (self.forwarded - by_chain).abs() > SAME_SHARE {
+            let own = self.forwarded;
+            self.note(format!(
+                "it forwards {own:.2} packets for each that comes in, the chain {by_chain:.2}: they do not do the same"
+            ));
+        }
+    }
 }
+
+/// Systems whose shares of forwarded packets differ by more do not do the same.
+const SAME_SHARE: f64 = 0.02;
 
 /// A source of packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +168,16 @@ pub struct Traffic {
     pub frames: usize,
     /// Their bytes, without frame check sequences.
     pub bytes: usize,
+}
+
+impl Traffic {
+    /// In words, with the mean size of frames as RFC 2544 counts it.
+    pub(crate) fn describe(&self) -> String {
+        let Self { name, origin, .. } = self;
+        let (frames, size) =
+            (grouped(self.frames as u64), self.bytes as f64 / self.frames as f64 + 4.0);
+        format!("{name}: {origin}: {frames} frames of {size:.0} bytes, over and over")
+    }
 }
 
 /// What a packet takes.
@@ -325,6 +353,18 @@ pub fn bits(rate: f64, frame_size: f64) -> (f64, f64) {
 }
 
 impl PeerReport {
+    /// Who it is, and what it does.
+    pub(crate) fn describe(&self) -> String {
+        let version = self.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
+        format!("{}{version}: {}", self.name, self.does)
+    }
+
+    /// What a reader must know, and why there is nothing, or not all.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
+        let all = self.remark.iter().chain(&self.failed);
+        all.map(|why| format!("{}: {why}", self.name))
+    }
+
     /// The ratio of what was measured first, as people read it.
     pub(crate) fn ratio(&self) -> String {
         let Some((what, ratio)) = self.ratios.first() else { return "-".into() };
@@ -378,13 +418,7 @@ impl Report {
             let _ = writeln!(out, "clock: {}", clock.describe());
         }
         for source in &self.traffic {
-            let (name, origin) = (&source.name, &source.origin);
-            let frames = grouped(source.frames as u64);
-            let size = source.bytes as f64 / source.frames as f64 + 4.0;
-            let _ = writeln!(
-                out,
-                "traffic: {name}: {origin}: {frames} frames of {size:.0} bytes, over and over"
-            );
+            let _ = writeln!(out, "traffic: {}", source.describe());
         }
         let _ = writeln!(out, "output: {:.2} packets for each that comes in", self.forwarded);
     }
@@ -401,8 +435,23 @@ impl Report {
                 cost.time.median, cost.bare.median
             );
         }
-        let mut table =
-            Table::new(["throughput", "Mpps", "bounds", "Gb/s L2", "Gb/s L1", "trials", ""]);
+        out.push_str(&self.throughput_table().render());
+        if let Some(each) = self.by_core() {
+            let _ = writeln!(out, "{each}");
+        }
+    }
+
+    /// The rates that were found for the goals.
+    pub(crate) fn throughput_table(&self) -> Table {
+        let mut table = Table::new([
+            "throughput",
+            "Mpps",
+            "bounds",
+            "Gb/s L2",
+            "Gb/s L1",
+            "trials",
+            "disturbed",
+        ]);
         for found in &self.throughput {
             let bound = |b: Option<f64>| b.map_or_else(|| "-".into(), mpps);
             let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
@@ -417,10 +466,7 @@ impl Report {
                 format!("{}{incomplete}", found.mark()).trim().to_string(),
             ]);
         }
-        out.push_str(&table.render());
-        if let Some(each) = self.by_core() {
-            let _ = writeln!(out, "{each}");
-        }
+        table
     }
 
     /// What the NDR is for a core, where that is not said by the cost, and the tester is not the limit.
@@ -449,6 +495,17 @@ impl Report {
         if self.peers.is_empty() {
             return;
         }
+        let _ = write!(out, "\n{}", self.peers_table().render());
+        for peer in &self.peers {
+            let _ = writeln!(out, "{}", peer.describe());
+            for why in peer.remarks() {
+                let _ = writeln!(out, "! {why}");
+            }
+        }
+    }
+
+    /// Other systems, beside the chain.
+    pub(crate) fn peers_table(&self) -> Table {
         let titles = [
             "beside",
             "NDR, Mpps",
@@ -481,20 +538,18 @@ impl Report {
                 peer.ratio(),
             ]);
         }
-        let _ = write!(out, "\n{}", table.render());
-        for peer in &self.peers {
-            let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
-            let _ = writeln!(out, "{}{version}: {}", peer.name, peer.does);
-            for why in peer.remark.iter().chain(&peer.failed) {
-                let _ = writeln!(out, "! {}: {why}", peer.name);
-            }
-        }
+        table
     }
 
     fn render_sizes(&self, out: &mut String) {
         if self.sizes.is_empty() {
             return;
         }
+        let _ = write!(out, "\n{}", self.sizes_table().render());
+    }
+
+    /// What was found with frames of other sizes.
+    pub(crate) fn sizes_table(&self) -> Table {
         let titles = [
             "frames, bytes",
             "ns per packet",
@@ -502,7 +557,7 @@ impl Report {
             "PDR, Mpps",
             "NDR, Gb/s L2",
             "Gb/s L1",
-            "",
+            "disturbed",
         ];
         let mut table = Table::new(titles);
         for at in &self.sizes {
@@ -522,13 +577,21 @@ impl Report {
                     .to_string(),
             ]);
         }
-        let _ = write!(out, "\n{}", table.render());
+        table
     }
 
     fn render_latency(&self, out: &mut String) {
         if self.latency.is_empty() {
             return;
         }
+        let _ = write!(out, "\n{}", self.latency_table().render());
+        if self.arrivals != at_equal_distances() {
+            let _ = writeln!(out, "arrivals: {}, on average at these rates", self.arrivals);
+        }
+    }
+
+    /// Latencies under load.
+    pub(crate) fn latency_table(&self) -> Table {
         let titles = [
             "latency, µs at",
             "Mpps",
@@ -541,7 +604,7 @@ impl Report {
             "max",
             "PDV",
             "lost",
-            "",
+            "disturbed",
         ];
         let mut table = Table::new(titles);
         let micros = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
@@ -562,10 +625,7 @@ impl Report {
                 load.mark().trim().to_string(),
             ]);
         }
-        let _ = write!(out, "\n{}", table.render());
-        if self.arrivals != at_equal_distances() {
-            let _ = writeln!(out, "arrivals: {}, on average at these rates", self.arrivals);
-        }
+        table
     }
 
     fn render_shares(&self, out: &mut String) {

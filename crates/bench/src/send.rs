@@ -19,8 +19,8 @@ use crate::stamp::{Stamp, StampClock};
 use crate::statistics::latencies;
 
 use sent::complete;
-pub(crate) use sent::rounded;
 pub use sent::{Lost, Sent, SentStream};
+pub(crate) use sent::{note, rounded};
 
 /// A rate that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -397,7 +397,7 @@ impl<'a, 's> Sender<'a, 's> {
             self.last_due = due - self.start;
             now.into_iter().for_each(|now| self.late.saturating_record(now.saturating_sub(due)));
         }
-        Lost::collect(&mut self.sent.lost, device, true);
+        Lost::collect((&mut self.sent.lost, &mut self.sent.notices), device, true);
         Ok(Step::Sent)
     }
 
@@ -456,7 +456,7 @@ impl<'a, 's> Sender<'a, 's> {
         self.pool.recycle_all(&mut self.ready);
         self.pool.recycle_all(&mut self.out);
         device.flush()?;
-        Lost::collect(&mut self.sent.lost, device, true);
+        Lost::collect((&mut self.sent.lost, &mut self.sent.notices), device, true);
         complete(&mut self.sent, self.plan, (self.last_due, elapsed), &self.late);
         Ok(self.sent)
     }

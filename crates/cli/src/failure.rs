@@ -39,6 +39,16 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<bench::Failed> for Failure {
+    fn from(why: bench::Failed) -> Self {
+        match why {
+            bench::Failed::Chain(findings) => Self::Findings(findings),
+            bench::Failed::Message(why) => why.into(),
+            bench::Failed::Interrupted => Self::Message("interrupted: nothing is reported".into()),
+        }
+    }
+}
+
 impl From<control::Failure> for Failure {
     fn from(why: control::Failure) -> Self {
         match why {

@@ -11,6 +11,7 @@ mod log;
 mod manual;
 mod mends;
 mod notify;
+mod numbers;
 mod outputs;
 mod presenter;
 mod signals;

@@ -2,6 +2,7 @@
 
 mod writer;
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,6 +45,16 @@ pub(crate) fn progress(line: &str) {
     match WRITER.get() {
         Some(writer) => writer.offer(To::Error, &text),
         None => To::Error.write(&text),
+    }
+}
+
+/// Shows the steps of a command while they are taken, where the standard error is a terminal.
+pub(crate) fn steps(command: &str) -> impl FnMut(&str) {
+    let shows = std::io::stderr().is_terminal();
+    move |step| {
+        if shows {
+            progress(&format!("{command}: {step} …"));
+        }
     }
 }
 

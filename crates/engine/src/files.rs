@@ -16,18 +16,28 @@ use ir::{FileId, Sources};
 pub struct Disk {
     read: HashMap<PathBuf, FileId>,
     most: u64,
+    /// Whether the limit was chosen, by an option that can choose another one.
+    is_chosen: bool,
 }
 
 impl Default for Disk {
     fn default() -> Self {
-        Self::up_to(compiler::Limits::default().text)
+        Self { read: HashMap::new(), most: compiler::Limits::default().text, is_chosen: false }
     }
 }
 
 impl Disk {
-    /// Reads so many bytes at the most.
+    /// Reads so many bytes at the most, which `--max-source` says.
     pub fn up_to(most: u64) -> Self {
-        Self { read: HashMap::new(), most }
+        Self { read: HashMap::new(), most, is_chosen: true }
+    }
+
+    /// The bytes of a file alone (`-` is the standard input), as they are.
+    ///
+    /// # Errors
+    /// Why not, without the file's name.
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>, String> {
+        read_bytes(path, self.most).map_err(|why| self.explain(&why))
     }
 
     /// Adds the configuration in a file (`-` is the standard input) to the sources.
@@ -46,10 +56,18 @@ impl Disk {
     /// compressed with gzip is decompressed.
     fn text(&self, sources: &Sources, path: &str) -> Result<Arc<str>, String> {
         let room = self.most.saturating_sub(sources.bytes());
-        let explain = |e| too_large(e, self.most);
-        let bytes = read(path, room).map_err(explain)?;
-        let bytes = file::decompressed(bytes, room).map_err(explain)?;
-        Ok(String::from_utf8_lossy(&bytes).into())
+        let bytes = read_bytes(path, room).and_then(|bytes| file::decompressed(bytes, room));
+        Ok(String::from_utf8_lossy(&bytes.map_err(|why| self.explain(&why))?).into())
+    }
+
+    fn explain(&self, why: &std::io::Error) -> String {
+        let hint = if self.is_chosen { "; `--max-source SIZE` allows more" } else { "" };
+        match why.kind() {
+            std::io::ErrorKind::FileTooLarge => {
+                format!("more than {} bytes of text in all{hint}", self.most)
+            }
+            _ => why.to_string(),
+        }
     }
 }
 
@@ -75,22 +93,9 @@ impl Files for Disk {
 ///
 /// # Errors
 /// Why not.
-pub fn read_bytes(path: &str, most: u64) -> Result<Vec<u8>, String> {
-    read(path, most).map_err(|e| too_large(e, most))
-}
-
-fn read(path: &str, most: u64) -> std::io::Result<Vec<u8>> {
+pub fn read_bytes(path: &str, most: u64) -> std::io::Result<Vec<u8>> {
     match path {
         "-" => file::read_all(stdin(), most),
         path => file::read(Path::new(path), most),
-    }
-}
-
-fn too_large(error: std::io::Error, most: u64) -> String {
-    match error.kind() {
-        std::io::ErrorKind::FileTooLarge => {
-            format!("more than {most} bytes of text in all; `--max-source SIZE` allows more")
-        }
-        _ => error.to_string(),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::svg::escape;
+
 /// A table with a header; columns of numbers are aligned to the right.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -34,20 +36,36 @@ impl Table {
         self.rows.len() == 1
     }
 
+    /// Whether columns hold nothing but numbers and their marks.
+    fn numeric(&self) -> Vec<bool> {
+        let is_part =
+            |c: char| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | ' ' | '%' | '?' | '*');
+        let column = |c: usize| self.rows[1..].iter().all(|row| row[c].chars().all(is_part));
+        (0..self.rows[0].len()).map(column).collect()
+    }
+
+    /// The table as HTML; cells of numbers have the class `number`.
+    pub fn html(&self) -> String {
+        let numeric = self.numeric();
+        let mut text = String::from("<table>\n");
+        for (number, row) in self.rows.iter().enumerate() {
+            let name = if number == 0 { "th" } else { "td" };
+            text.push_str("<tr>");
+            for (cell, is_number) in row.iter().zip(&numeric) {
+                let class = if *is_number { " class=\"number\"" } else { "" };
+                let _ = write!(text, "<{name}{class}>{}</{name}>", escape(cell));
+            }
+            text.push_str("</tr>\n");
+        }
+        text + "</table>\n"
+    }
+
     /// The table as text, two spaces in front of each line.
     pub fn render(&self) -> String {
         let columns = self.rows[0].len();
         let width = |c: usize| self.rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        let numeric: Vec<bool> = (0..columns)
-            .map(|c| {
-                self.rows[1..].iter().all(|r| {
-                    r[c].chars().all(|x| {
-                        x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%' | '?')
-                    })
-                })
-            })
-            .collect();
+        let numeric = self.numeric();
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
@@ -132,5 +150,10 @@ mod tests {
         table.row(["a".into(), grouped(1000)]);
         table.row(["long".into(), grouped(2)]);
         assert_eq!(table.render(), "  element  packets\n  a          1,000\n  long           2\n");
+        let mut table = Table::new(["a<b", "Mpps"]);
+        table.row(["&".into(), "1.5 *3 %".into()]);
+        let head = "<table>\n<tr><th>a&lt;b</th><th class=\"number\">Mpps</th></tr>\n";
+        let row = "<tr><td>&amp;</td><td class=\"number\">1.5 *3 %</td></tr>\n</table>\n";
+        assert_eq!(table.html(), format!("{head}{row}"));
     }
 }

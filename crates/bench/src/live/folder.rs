@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 /// A temporary folder. Nobody else may look into it: programs obey what lies there.
 pub(crate) struct Folder {
     path: PathBuf,
-    keeper: Child,
+    watcher: Child,
 }
 
 /// Removes the folder when its standard input ends, as it does with the process that holds the other end. Processes that
 /// end at the same time may still write.
-const KEEPER: &str = "read -r _; n=0
+const WATCHER: &str = "read -r _; n=0
     until rm -rf -- \"$0\" || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.05; done";
 
 impl Folder {
@@ -22,11 +22,11 @@ impl Folder {
         let made = tempfile::Builder::new().prefix("catena-bench-").tempdir();
         let made = made.map_err(|why| format!("a temporary folder: {why}"))?;
         let mut command = Command::new("sh");
-        command.args(["-c", KEEPER]).arg(made.path());
+        command.args(["-c", WATCHER]).arg(made.path());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A signal to this process's group does not reach it.
-        let keeper = command.process_group(0).spawn().map_err(|why| format!("sh: {why}"))?;
-        Ok(Self { path: made.keep(), keeper })
+        let watcher = command.process_group(0).spawn().map_err(|why| format!("sh: {why}"))?;
+        Ok(Self { path: made.keep(), watcher })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -36,8 +36,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        drop(self.watcher.stdin.take());
+        let _ = self.watcher.wait();
     }
 }
 

@@ -18,18 +18,21 @@ use crate::machine::{Environment, Meter};
 use crate::measure::{Failed, Lab, Request, Size, Subject, Traffics, mean_size, remark};
 use crate::report::{AtSize, DISTURBED, Latency, PeerReport, Report, Throughput, VERSION};
 use crate::search::{Range, best_of};
+use crate::send::note;
 use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
 mod folder;
 mod io_costs;
+mod peer;
 mod place;
 mod system;
 mod tester;
 
 pub(crate) use io_costs::measure_io;
+pub use peer::Peer;
 use place::{Links, Place, Port};
-pub use system::{Catena, Peer};
+pub use system::Catena;
 use system::{Running, Setting, System};
 use tester::{Tester, Watch};
 
@@ -185,10 +188,13 @@ pub(crate) struct Found {
     pub(crate) rates: Vec<Vec<f64>>,
     /// The load up to which the tester could test it, if the system may take more.
     pub(crate) testers_limit: Option<f64>,
+    /// What the tester's interfaces reported meanwhile: that a link went down.
+    pub(crate) notices: Vec<String>,
 }
 
 impl Found {
     fn remarks(&self, remarks: &mut Vec<String>, known: f64) {
+        remarks.extend(self.notices.iter().cloned());
         if let Some(limit) = self.testers_limit {
             remarks.push(format!(
                 "the tester sends and receives no more than about {} Mpps here: the system may take more",
@@ -234,15 +240,17 @@ impl PeerReport {
             .enumerate()
             .filter_map(|(goal, name)| Some((name.to_string(), ratios(goal)?)))
             .collect();
+        found.notices.iter().for_each(|text| self.note(text.clone()));
         self.by_tester = chain.testers_limit.or(found.testers_limit).is_some();
         if let Some(limit) = found.testers_limit {
-            self.remark = Some(format!(
+            self.note(format!(
                 "the tester was the limit, at about {} Mpps: it may take more",
                 mpps(limit)
             ));
         }
         (self.throughput, self.latency, self.forwarded) =
             (found.throughput, found.latency, found.forwarded);
+        self.note_forwarded(chain.forwarded);
     }
 }
 
@@ -338,8 +346,21 @@ impl<'a> Course<'a> {
         self.round(Some(&system), with, found, progress)
     }
 
-    /// Starts a system, if there is one, and finds the throughput; in the first round, latencies, too.
+    /// A round of a system, with what the tester's interfaces report in it.
     fn round(
+        &self,
+        system: Option<&System<'_>>,
+        (tester, ends): (&mut Tester, &Ends),
+        found: &mut Found,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), Failed> {
+        let done = self.measure(system, (tester, ends), found, progress);
+        tester.notices.drain(..).for_each(|text| note(&mut found.notices, text));
+        done
+    }
+
+    /// Starts a system, if there is one, and finds the throughput; in the first round, latencies, too.
+    fn measure(
         &self,
         system: Option<&System<'_>>,
         (tester, ends): (&mut Tester, &Ends),
@@ -436,6 +457,8 @@ impl<'a> Course<'a> {
             cores: &self.live.cores,
             chain: self.request.chain,
             script: self.live.script.as_deref(),
+            has_rules: self.live.script.is_some()
+                || self.request.peers.iter().any(Peer::sets_rules),
             is_stopped: self.is_stopped,
         })
     }

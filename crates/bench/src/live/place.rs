@@ -59,14 +59,16 @@ impl Place {
         Ok(place)
     }
 
-    /// Has the kernel forward nothing there, whatever a system before has set up: what it forwards would count for the next
-    /// one. Where no namespace was made, nothing is changed.
-    pub(crate) fn stop_forwarding(&self) -> Result<(), String> {
-        if self.0.is_some() {
-            self.run(
-                "sysctl",
-                &["-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"],
-            )?;
+    /// Has the kernel forward nothing there, and hold no nftables rules if a system before `has_rules`: what it does would
+    /// count for the next one. Where no namespace was made, nothing is changed.
+    pub(crate) fn reset(&self, has_rules: bool) -> Result<(), String> {
+        if self.0.is_none() {
+            return Ok(());
+        }
+        self.run("sysctl", &["-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"])?;
+        if has_rules {
+            // Without nft, nobody has set any.
+            self.run("sh", &["-c", "! command -v nft >&2 || exec nft flush ruleset"])?;
         }
         Ok(())
     }

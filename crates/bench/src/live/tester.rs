@@ -15,7 +15,7 @@ use crate::measure::Failed;
 use crate::memory::{Backlog, Offered};
 use crate::receive::Receiver;
 use crate::search::Trial;
-use crate::send::{Lost, Pace, Plan, Sender, Source, Step, Turns};
+use crate::send::{Lost, Pace, Plan, Sender, Source, Step, Turns, note};
 use crate::stamp::{HostClock, StampClock};
 use crate::statistics::latencies;
 use crate::traffic::Frames;
@@ -84,6 +84,8 @@ pub(crate) struct Tester {
     /// The share of packets that have room for a stamp, and are known again: what is lost is lost of these. Where there
     /// are none, packets are only counted.
     pub(crate) known: f64,
+    /// What its interfaces reported: that a link went down.
+    pub(crate) notices: Vec<String>,
 }
 
 /// After the last packet was sent or came, packets are waited for so many nanoseconds.
@@ -139,7 +141,7 @@ impl Tester {
         };
         let outlets = outlets.iter().map(open_outlet).collect::<Result<Vec<_>, _>>()?;
         let clock = Arc::new(HostClock::new(StampClock::Monotonic));
-        Ok(Self { clock, outlets, inlets, loads: 0, interfaces, known: 1.0 })
+        Ok(Self { clock, outlets, inlets, loads: 0, interfaces, known: 1.0, notices: Vec::new() })
     }
 
     /// Waits until the system forwards packets, and finds which. How many packets come of each that is sent.
@@ -338,6 +340,7 @@ impl Tester {
         loaded.growth = backlog.map_or(0, |backlog| backlog.growth());
         for (sender, outlet) in senders.into_iter().zip(&mut self.outlets) {
             let sent = sender.finish(&mut *outlet.device).map_err(wrong)?;
+            sent.notices.into_iter().for_each(|text| note(&mut self.notices, text));
             loaded.sent += sent.packets;
             loaded.stamped.push(sent.stamped);
             let lost = Lost::sum(&sent.lost);
@@ -364,6 +367,7 @@ impl Tester {
             if loaded.stamped.iter().sum::<u64>() < loaded.sent {
                 loaded.all += counting.unstamped();
             }
+            counting.notices.drain(..).for_each(|text| note(&mut self.notices, text));
             loaded.lost_here += counting.lost_here();
             loaded.latencies.add(counting.latencies()).expect("histograms of the same bounds");
             loaded.stamps.extend(counting.stamps.take().into_iter().flatten());
@@ -548,6 +552,7 @@ mod tests {
             loads: 0,
             interfaces: Interfaces::default(),
             known: 1.0,
+            notices: Vec::new(),
         }
     }
 

@@ -262,9 +262,7 @@ impl Profile {
         let _ = writeln!(out, "{}{of}: in memory, one core, no network card", self.chain);
         let _ = writeln!(out, "machine: {}", machine::describe(&self.environment));
         for source in &self.traffic {
-            let (name, origin) = (&source.name, &source.origin);
-            let frames = grouped(source.frames as u64);
-            let _ = writeln!(out, "traffic: {name}: {origin}: {frames} frames, over and over");
+            let _ = writeln!(out, "traffic: {}", source.describe());
         }
         let (low, high) = self.cost.time.confidence;
         let _ = writeln!(

@@ -42,6 +42,8 @@ pub struct Sent {
     pub interrupted: bool,
     /// Packets with a stamp by stream, one for each sender of the load.
     pub streams: Vec<SentStream>,
+    /// What the device reported: that its link went down.
+    pub notices: Vec<String>,
     /// By how many nanoseconds packets were late.
     #[serde(skip)]
     late: Histogram<u64>,
@@ -66,17 +68,23 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Adds what a device tells of losses in sending, or in receiving.
+    /// Adds the losses that a device reports, in sending or in receiving, and its notices: that its link went down.
     pub(crate) fn collect<D: Device + ?Sized>(
-        all: &mut Vec<Self>,
+        (all, notices): (&mut Vec<Self>, &mut Vec<String>),
         device: &mut D,
         of_sending: bool,
     ) {
         while let Some(event) = device.next_event() {
-            let Event::Lost { reason, packets, sending, .. } = event else { continue };
-            if sending != of_sending {
-                continue;
-            }
+            let (reason, packets) = match event {
+                Event::Lost { reason, packets, sending, .. } if sending == of_sending => {
+                    (reason, packets)
+                }
+                Event::Notice(text) => {
+                    note(notices, text);
+                    continue;
+                }
+                _ => continue,
+            };
             match all.iter_mut().find(|lost| lost.reason == reason.0) {
                 Some(lost) => lost.packets += packets,
                 None => all.push(Self { reason: reason.0.into(), packets }),
@@ -92,6 +100,16 @@ impl Lost {
         let texts: Vec<_> =
             all.iter().map(|lost| format!("{} {}", grouped(lost.packets), lost.reason)).collect();
         texts.join(", ")
+    }
+}
+
+/// Notices that are kept: a link may go up and down as long as it wants.
+const NOTICES: usize = 16;
+
+/// Adds a notice, once.
+pub(crate) fn note(notices: &mut Vec<String>, text: String) {
+    if notices.len() < NOTICES && !notices.contains(&text) {
+        notices.push(text);
     }
 }
 
@@ -148,6 +166,7 @@ impl Sent {
             slower: false,
             interrupted: false,
             streams: Vec::new(),
+            notices: Vec::new(),
             late: latencies(),
         }
     }
@@ -173,6 +192,7 @@ impl Sent {
             sum.offered += sent.offered;
             sum.interrupted |= sent.interrupted;
             sum.streams.extend(sent.streams);
+            sent.notices.into_iter().for_each(|text| note(&mut sum.notices, text));
             sum.late.add(sent.late).expect("histograms of the same bounds");
         }
         if let Some(seconds) = sum.seconds.filter(|seconds| *seconds > 0.0) {
@@ -202,6 +222,7 @@ impl Sent {
                 grouped(self.packets.saturating_sub(self.stamped)),
             ));
         }
+        remarks.extend(self.notices.iter().cloned());
         if self.interrupted {
             let over = plan.given_up().map(|over| over as f64 / 1e9);
             let is_over = self.seconds.zip(over).is_some_and(|(took, over)| took >= over);

@@ -3,7 +3,6 @@
 mod hgrm;
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,8 +13,8 @@ use bench::compare::compare;
 use bench::live::{Catena, Link, Peer};
 use bench::schema::Document;
 use bench::{
-    Effort, Failed, Live, Machine, Meter, Report, Request, Size, measure, measure_costs,
-    measure_live, measure_on_cores,
+    Effort, Live, Machine, Meter, Report, Request, Size, measure, measure_costs, measure_live,
+    measure_on_cores,
 };
 use clap::Args;
 use dataplane::clock::{RealClock, Time};
@@ -24,8 +23,8 @@ use dataplane::worker;
 use ir::costs::{Cost, CostProfile, Line};
 use view::table::Table;
 
-use super::r#gen::within;
 use crate::failure::Failure;
+use crate::numbers::within;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
 use crate::{cores, log, outputs, variables};
@@ -81,11 +80,12 @@ pub(crate) struct Bench {
     /// between them is measured, whatever it is.
     #[arg(long, value_name = "FROM,TO", conflicts_with = "compare")]
     via: Option<String>,
-    /// Compare with another system in the same rounds: a chain's file, kernel, ovs, testpmd, fastclick or vpp
+    /// Compare with another system in the same rounds: a chain's file, kernel, kernel:RULES, ovs, testpmd, fastclick or
+    /// vpp
     ///
     /// Reported is how many times as fast the chain is, with the least and the greatest of the rounds. All but
     /// chains forward what comes in to the output, as plainly as they can, and need --veth; fastclick runs the
-    /// same file.
+    /// same file. RULES is a file for 'nft -f', in which $IN and $OUT are the interfaces.
     #[arg(long = "vs", value_name = "FILE|PEER", conflicts_with_all = ["compare", "costs"])]
     peers: Vec<String>,
     /// Shell script that makes of a peer what the chain is, run in its namespace once it has started
@@ -230,16 +230,12 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let mut ports = Ports::parse(args).map_err(Failure::Usage)?;
     // All of them: this thread is bound to one below.
     let allowed = worker::cpus();
-    let traffic = args
-        .traffic
-        .as_deref()
-        .map(|text| Binding::source(text).map_err(|why| format!("--traffic {text}: {why}")));
     let request = Request {
         chain: args.file.as_deref().unwrap_or_default(),
         variables: variables::all(&args.variables)?,
         devices: ports.names(),
         inputs: std::mem::take(&mut ports.traffic),
-        traffic: traffic.transpose().map_err(Failure::Usage)?,
+        traffic: traffic(args.traffic.as_deref()).map_err(Failure::Usage)?,
         peers: peers(&args.peers).map_err(Failure::Usage)?,
         seed: args.seed,
         sizes: args.sizes.clone(),
@@ -282,32 +278,22 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let is_bound = !on_several || args.costs.is_some();
     let machine = if is_bound { Machine::bind(cpu) } else { Machine::unbound() };
     let machine = machine.map_err(|why| match args.cpu {
-        Some(_) => format!("--cpu: {why}"),
-        None => why,
+        Some(_) => Failure::Usage(format!("--cpu: {why}")),
+        None => why.into(),
     })?;
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let interrupted = interrupt_flag();
-    let shows_progress = std::io::stderr().is_terminal();
     let mut environment = machine.environment();
     environment.command = std::env::args().collect();
-    let mut progress = |what: &str| {
-        if shows_progress {
-            log::progress(&format!("bench: {what} …"));
-        }
-    };
+    let mut progress = log::steps("bench");
     let is_stopped = || interrupted.load(Ordering::Relaxed);
-    let explain = |why: Failed| match why {
-        Failed::Chain(findings) => Failure::Findings(findings),
-        Failed::Message(why) => why.into(),
-        Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
-    };
     let with = (&time, &machine as &dyn Meter);
     if let Some(file) = &args.costs {
         let others: &[usize] = if on_several { &cores[1..] } else { &[] };
         let (what, machine) = ((&request, live.as_ref()), (environment, &allowed[..], others));
         let found = measure_costs(what, with, machine, &mut progress, &is_stopped);
         log::wipe_progress();
-        write_costs(&found.map_err(explain)?, file, args.json)?;
+        write_costs(&found?, file, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let measured = match &live {
@@ -318,7 +304,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         None => measure(&request, with, environment, &mut progress, &is_stopped),
     };
     log::wipe_progress();
-    let report = measured.map_err(explain)?;
+    let report = measured?;
     print_document(args.json, &report, || report.render());
     if let Some((page, raw)) = &html {
         write_page(&report, page, raw)?;
@@ -329,6 +315,13 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let missed = missed(args, &report);
     missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What `--traffic` says.
+pub(crate) fn traffic(text: Option<&str>) -> Result<Option<Binding>, String> {
+    let bound =
+        text.map(|text| Binding::source(text).map_err(|why| format!("--traffic {text}: {why}")));
+    bound.transpose()
 }
 
 /// Writes a cost profile to a file, and prints it.
@@ -429,8 +422,11 @@ fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
 /// Who is compared.
 fn peers(names: &[String]) -> Result<Vec<Peer>, String> {
     let peer = |name: &String| match Peer::from(name.as_str()) {
-        Peer::Chain(file) if !Path::new(&file).exists() => {
-            Err(format!("--vs {file}: neither a file nor kernel, ovs, testpmd, fastclick or vpp"))
+        Peer::Chain(file) if !Path::new(&file).exists() => Err(format!(
+            "--vs {file}: neither a file nor kernel, kernel:RULES, ovs, testpmd, fastclick or vpp"
+        )),
+        Peer::Kernel { rules: Some(file) } if !Path::new(&file).is_file() => {
+            Err(format!("--vs {name}: there is no file '{file}' with nftables rules"))
         }
         peer => Ok(peer),
     };

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use engine::Disk;
 use ir::Sources;
 use view::diagnostics;
 
@@ -75,7 +76,7 @@ fn format(name: &str, args: &Fmt) -> Result<bool, String> {
 
 /// The text exactly as it is: what was decoded with losses must not be written back.
 fn read(name: &str, limit: TextLimit) -> Result<String, String> {
-    let bytes = engine::read_bytes(name, limit.bytes())?;
+    let bytes = Disk::up_to(limit.bytes()).bytes(name)?;
     String::from_utf8(bytes).map_err(|e| {
         format!("byte {} is not UTF-8; it is left as it is", e.utf8_error().valid_up_to())
     })

@@ -21,6 +21,7 @@ use super::run::choose_io;
 use crate::cores;
 use crate::failure::Failure;
 use crate::log::{self, Log};
+use crate::numbers::within;
 use crate::signals::Signals;
 use crate::terminal::print;
 
@@ -158,7 +159,7 @@ fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
             let plan = Plan { turns, stamp, ..whole.clone() };
             let (ready, task, has_failed) = (ready.clone(), &task, &has_failed);
             let work = move || {
-                let done = task.carry_out((cpu, bindings), &plan, (&ready, &started));
+                let done = task.run((cpu, bindings), &plan, (&ready, &started));
                 has_failed.fetch_or(done.is_err(), Ordering::Relaxed);
                 done
             };
@@ -206,7 +207,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// Sends a sender's packets on a CPU, once all are ready; nothing if another one is not.
-    fn carry_out(
+    fn run(
         &self,
         (cpu, mut bindings): (Option<usize>, Bindings),
         plan: &Plan,
@@ -281,17 +282,6 @@ fn check_cores(
 const LEAD: u64 = 2_000_000;
 /// How long the kernel may take to send what it was given, in nanoseconds.
 const LINGER: u64 = 1_000_000_000;
-
-/// Reads a number that an option may have.
-pub(super) fn within(
-    least: f64,
-    most: f64,
-) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| format!("takes a number from {least} to {most}"))
-    }
-}
 
 /// What is read, and the CPUs of the senders.
 fn understand(args: &Gen, output: &Binding) -> Result<(Binding, Vec<Option<usize>>), String> {

@@ -1,7 +1,6 @@
 //! `catena profile`: where the time of packets and processes goes.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bench::profile::{chain, machine, process};
-use bench::{Effort, Failed, Machine, Meter, Request, measure_costs};
+use bench::{Effort, Machine, Meter, Request, measure_costs};
 use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::Binding;
@@ -17,11 +16,12 @@ use dataplane::worker;
 use view::flame::{self, Frame};
 use view::svg::Theme;
 
-use crate::commands::bench::{print_document, write_costs};
-use crate::commands::r#gen::within;
+use crate::commands::bench::{print_document, traffic, write_costs};
 use crate::failure::Failure;
+use crate::log::{self, steps};
+use crate::numbers::within;
 use crate::signals::interrupt_flag;
-use crate::{log, outputs, theme, variables};
+use crate::{outputs, theme, variables};
 
 /// Profile a chain, processes or this machine: where time goes
 ///
@@ -75,9 +75,14 @@ pub(crate) struct Profile {
     theme: Theme,
     /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…)
     ///
-    /// Names that are not bound read generated traffic: 1,000 flows of UDP in frames of 64 bytes.
+    /// Names that are not bound read what --traffic says.
     #[arg(long = "in", value_name = "NAME=FILE|gen:…", requires = "file", conflicts_with_all = ["pids", "machine"])]
     inputs: Vec<String>,
+    /// What is offered where --in says no more: generated traffic or a capture
+    ///
+    /// Default: 1,000 flows of UDP in frames of 64 bytes.
+    #[arg(long, value_name = "FILE|gen:…", requires = "file", conflicts_with_all = ["pids", "machine"])]
+    traffic: Option<String>,
     /// How long to measure a chain, or to watch processes; Ctrl-C ends watching earlier
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = within(0.01, 86_400.0))]
     seconds: f64,
@@ -122,7 +127,7 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         variables: variables::all(&args.variables)?,
         inputs: inputs(&args.inputs).map_err(Failure::Usage)?,
         devices: Vec::new(),
-        traffic: None,
+        traffic: traffic(args.traffic.as_deref()).map_err(Failure::Usage)?,
         peers: Vec::new(),
         seed: args.seed,
         sizes: Vec::new(),
@@ -137,14 +142,15 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
     if let Some(path) = &args.costs {
         let with = (&time, &machine as &dyn Meter);
         let of = (machine.environment(), &cpus[..], &[] as &[usize]);
-        let found = measure_costs((&request, None), with, of, &mut progress(), &is_stopped);
+        let found = measure_costs((&request, None), with, of, &mut steps("profile"), &is_stopped);
         log::wipe_progress();
-        return write_costs(&found.map_err(failure)?, path, args.json);
+        return write_costs(&found?, path, args.json);
     }
     let function = args.nf.as_deref();
-    let found = chain::profile(&request, function, (&time, &machine), &mut progress(), &is_stopped);
+    let found =
+        chain::profile(&request, function, (&time, &machine), &mut steps("profile"), &is_stopped);
     log::wipe_progress();
-    let profile = found.map_err(failure)?;
+    let profile = found?;
     let title = format!("{file}: time of elements, without programs");
     draw(args, &profile.flame(), &title, "ns per packet")?;
     print_document(args.json, &profile, || profile.render());
@@ -160,9 +166,9 @@ fn draw(args: &Profile, whole: &Frame, title: &str, unit: &str) -> Result<(), Fa
 fn profile_machine(args: &Profile, interrupted: &AtomicBool) -> Result<(), Failure> {
     let (machine, time) = (bind(args)?, RealClock::new());
     let is_stopped = || interrupted.load(Ordering::Relaxed);
-    let found = machine::measure(&machine, &time, true, &mut progress(), &is_stopped);
+    let found = machine::measure(&machine, &time, true, &mut steps("profile"), &is_stopped);
     log::wipe_progress();
-    let costs = found.map_err(failure)?;
+    let costs = found?;
     print_document(args.json, &costs, || costs.render());
     Ok(())
 }
@@ -180,7 +186,7 @@ fn profile_processes(args: &Profile, interrupted: &AtomicBool) -> Result<(), Fai
         time.wait_until(now.saturating_add(length.as_nanos() as u64));
         !interrupted.load(Ordering::Relaxed)
     };
-    progress()("watching");
+    steps("profile")("watching");
     let found = process::watch(&pids, Duration::from_secs_f64(args.seconds), &time, &mut wait);
     log::wipe_progress();
     let mut report = found.map_err(|why| format!("--pid: {why}"))?;
@@ -194,25 +200,10 @@ fn profile_processes(args: &Profile, interrupted: &AtomicBool) -> Result<(), Fai
 }
 
 fn bind(args: &Profile) -> Result<Machine, Failure> {
-    let bound = Machine::bind(args.cpu);
-    Ok(bound.map_err(|why| if args.cpu.is_some() { format!("--cpu: {why}") } else { why })?)
-}
-
-fn progress() -> impl FnMut(&str) {
-    let shows_progress = std::io::stderr().is_terminal();
-    move |what: &str| {
-        if shows_progress {
-            log::progress(&format!("profile: {what} …"));
-        }
-    }
-}
-
-fn failure(why: Failed) -> Failure {
-    match why {
-        Failed::Chain(findings) => Failure::Findings(findings),
-        Failed::Message(why) => why.into(),
-        Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
-    }
+    Machine::bind(args.cpu).map_err(|why| match args.cpu {
+        Some(_) => Failure::Usage(format!("--cpu: {why}")),
+        None => why.into(),
+    })
 }
 
 fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {

@@ -11,10 +11,10 @@ use dataplane::io::{Binding, Bindings, Interfaces};
 use elements::device::DeviceRequest;
 use engine::supervision::Handle;
 
-use super::r#gen::within;
 use super::run::{choose_io, polling};
 use crate::failure::Failure;
 use crate::log::{self, Log};
+use crate::numbers::within;
 use crate::outputs;
 use crate::signals::Signals;
 use crate::terminal::print;

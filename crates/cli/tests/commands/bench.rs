@@ -361,7 +361,7 @@ fn what_cannot_be_measured_is_refused() {
     // It fails once it is measured: what is wrong with the command line comes first.
     const IDLE: &str = "FromDevice(in, ACTIVE false) -> ToDevice(out);";
     folder.file("file", "");
-    let cases: [(&str, &[&str], &str); 14] = [
+    let cases: [(&str, &[&str], &str); 13] = [
         (IDLE, &["--costs", "no/c.json"], "--costs: no/c.json: No such file or directory"),
         (IDLE, &["--costs", "file/c.json"], "--costs: file/c.json: Not a directory"),
         (IDLE, &["--html", "."], "--html .: is a folder"),
@@ -380,7 +380,6 @@ fn what_cannot_be_measured_is_refused() {
         (CHAIN, &["--in", "in=empty.pcap"], "empty.pcap: there are no packets in it"),
         (CHAIN, &["--in", "in=lo"], "'out' is bound to no interface"),
         (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
-        (CHAIN, &["--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
         ("InfiniteSource -> Discard;", &[], "the chain has no FromDevice or FromDump"),
         (IDLE, &[], "takes no packets"),
         ("", &[], "no FromDevice or FromDump"),
@@ -392,7 +391,7 @@ fn what_cannot_be_measured_is_refused() {
         assert_eq!(ended.out, "");
     }
     folder.file("a.click", IDLE);
-    let misuses: [(&[&str], &str); 11] = [
+    let misuses: [(&[&str], &str); 14] = [
         (&["--min-mpps", "nan"], "'nan' for '--min-mpps <MPPS>': takes a number from 0 to"),
         (
             &["--max-p99-us", "inf"],
@@ -402,9 +401,12 @@ fn what_cannot_be_measured_is_refused() {
         (&["--vs", "ovs"], "--vs ovs changes how the host forwards: it takes --veth"),
         (&["--vs", "a.click", "--vs-script", "file"], "no --vs names a peer"),
         (&["--veth", "--vs", "ovs", "--vs-script", "no.sh"], "--vs-script no.sh: No such"),
+        (&["--veth", "--vs", "kernel:no.nft"], "there is no file 'no.nft' with nftables rules"),
+        (&["--vs", "kernel:a.click"], "--vs kernel:a.click changes how the host forwards"),
         (&["--sizes", "63"], "sizes are 64 to 9220 bytes"),
         (&["--in", "in="], "--in takes NAME=VALUE"),
         (&["--trial", "0"], "takes a number from 0.001 to 60"),
+        (&["--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
         (&["--cores", "1-0"], "--cores 1-0: takes CPU numbers"),
         (&["--traffic", "gen:flows=0"], "--traffic gen:flows=0"),
     ];

@@ -67,6 +67,58 @@ fn chains_and_other_systems_take_turns_over_virtual_ethernet() {
     assert!(why.contains("there is no 'click' on the PATH (it is built from"), "{why}");
 }
 
+/// The page's firewall and its nftables rules forward the same packets, rules of one system are gone before the next one starts,
+/// and rules that nft refuses are marked.
+#[test]
+fn the_kernel_is_given_nftables_rules() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/howto-bench.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    // Each file's name stands in a comment of its first line.
+    for name in ["firewall.click", "firewall.rules", "firewall.nft"] {
+        let is_named =
+            |line: &str| ["// ", "# "].iter().any(|mark| line.strip_prefix(mark) == Some(name));
+        let begins = page.lines().position(is_named);
+        let lines = page.lines().skip(begins.unwrap()).take_while(|line| *line != "```");
+        let text: String = lines.map(|line| line.to_string() + "\n").collect();
+        std::fs::write(network.folder().join(name), text).unwrap();
+    }
+    std::fs::write(network.folder().join("refused.nft"), "table inet a {\n  chian b { }\n}\n")
+        .unwrap();
+    let (code, out, err) = bench(
+        &network,
+        &[
+            "firewall.click",
+            "--veth",
+            // As many packets for each rule: two of four allow.
+            "--traffic=gen:rules=firewall.rules,flows=400,count=1000",
+            "--trial=0.005",
+            "--json",
+            "--vs=kernel:firewall.nft",
+            "--vs=kernel",
+            "--vs=kernel:refused.nft",
+        ],
+    );
+    assert_eq!(code, Some(0), "{out}{err}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let peers = report["peers"].as_array().unwrap();
+    let [rules, plain, refused] = &peers[..] else { panic!("{report}") };
+    let version = rules["version"].as_str().unwrap();
+    assert!(version.starts_with("Linux ") && version.contains("nftables"), "{version}");
+    // Of what is sent slowly, a busy machine loses some at times.
+    for report in [&report, rules] {
+        let forwarded = report["forwarded"].as_f64().unwrap();
+        assert!((0.3..0.55).contains(&forwarded), "{report}");
+    }
+    assert!(plain["forwarded"].as_f64().unwrap() > 0.6, "{plain}");
+    assert!(plain["remark"].as_str().unwrap().contains("they do not do the same"), "{plain}");
+    let why = refused["failed"].as_str().unwrap();
+    assert!(why.contains("nft failed") && why.contains("refused.nft:2:"), "{why}");
+}
+
 /// Input and output have costs of their own in each I/O mode that is asked for; waiting is none of them.
 #[test]
 fn costs_of_input_and_output_are_measured_over_interfaces() {

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use lab::live::{Lab, Process, possible};
+use lab::live::{Lab, Network, Process, possible, until};
 use serde_json::Value;
 
 use crate::CATENA;
@@ -148,5 +148,39 @@ fn interrupted_senders_and_receivers_report() {
         process.interrupt();
         let (code, out, err) = process.ended();
         assert!(code == Some(0) && out.contains(expected), "{code:?} {out} {err}");
+    }
+}
+
+/// What is sent where nothing is connected is lost, also where the kernel does not say so; a link that is switched off is reported.
+#[test]
+fn what_is_sent_on_a_link_that_is_down_is_lost() {
+    if !possible() {
+        return;
+    }
+    for io in ["af-xdp", "af-packet"] {
+        let network = Network::new(&["left", "right"]);
+        network.link([("left", "veth0"), ("right", "veth0")], "02:00:00:00:00:01", &[]);
+        let start = |more: &[&str]| {
+            let mut command = network.command("left", CATENA.0);
+            command.args(["gen", "gen:flows=10", "--out", "veth0", "--json", "--io", io]);
+            command.args(more).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            Process::start(&mut command)
+        };
+        let mut sender = start(&["--rate", "1k", "--seconds", "600"]);
+        sender.wait_for(", mtu ");
+        network.ip("left", &["link", "set", "veth0", "down"]);
+        sender.interrupt();
+        let (code, out, err) = sender.ended();
+        assert_eq!(code, Some(0), "{io} {err}");
+        assert!(out.contains("veth0: the link is switched off"), "{io} {out}");
+        network.ip("right", &["link", "set", "veth0", "down"]);
+        network.ip("left", &["link", "set", "veth0", "up"]);
+        let shown = || network.ip("left", &["link", "show", "veth0"]);
+        until("the carrier is lost", || shown().contains("NO-CARRIER"));
+        let (code, out, err) = start(&["--rate", "100k", "--count", "200"]).ended();
+        assert_eq!(code, Some(0), "{io} {err}");
+        let sent: Value = serde_json::from_str(&out).unwrap();
+        let lost = serde_json::json!([{"reason": "link-down", "packets": 200}]);
+        assert_eq!((&sent["lost"], &sent["slower"]), (&lost, &true.into()), "{io} {sent}");
     }
 }

@@ -21,6 +21,8 @@ use crate::thread_owned::ThreadOwned;
 const EMPTY_ROUNDS: u32 = 16;
 /// Rounds after which the kernel is asked what it dropped.
 const ROUNDS: u32 = 4096;
+/// Batches after which a worker that sends looks whether the interface changed: it may not receive.
+const SENDS: u32 = 64;
 /// Rounds after which a worker that others feed looks for frames of its own.
 const FED_ROUNDS: u32 = 32;
 /// Packets that are put aside while their group moves.
@@ -44,6 +46,8 @@ pub(super) struct Live {
     losses: Losses,
     rounds: u32,
     empty: u32,
+    /// Batches that were sent.
+    sends: u32,
     /// The interface's MAC address.
     address: [u8; 6],
     /// What is given out, each worker its share.
@@ -85,6 +89,7 @@ impl Live {
             losses: Losses::default(),
             rounds: 0,
             empty: 0,
+            sends: 0,
             address: interface.address(),
             owned: Vec::new(),
             awaited: Vec::new(),
@@ -158,9 +163,7 @@ impl Live {
             return Ok(());
         }
         let Some(port) = &mut self.port else {
-            if self.monitor.changed() {
-                self.look();
-            }
+            self.watch_link();
             return Ok(());
         };
         let asked = self.multiplexing.ask(most);
@@ -176,8 +179,8 @@ impl Live {
         if self.rounds.is_multiple_of(ROUNDS) || self.empty == EMPTY_ROUNDS {
             port.count_overruns(&mut self.losses);
         }
-        if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) && self.monitor.changed() {
-            self.look();
+        if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) {
+            self.watch_link();
         }
         if !self.awaited.is_empty() {
             self.park(before, batch, pool);
@@ -239,7 +242,18 @@ impl Live {
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
-        let Some(port) = &mut self.port else {
+        self.sends = self.sends.wrapping_add(1);
+        let is_time = self.sends.is_multiple_of(SENDS);
+        match self.is_off() {
+            // Word that the link is back may have been lost.
+            true if is_time => self.look(),
+            true => self.watch_link(),
+            false if is_time => self.watch_link(),
+            false => {}
+        }
+        // The kernel drops what an AF_XDP socket sends there, and does not say so.
+        let is_off = self.is_off();
+        let Some(port) = self.port.as_mut().filter(|_| !is_off) else {
             give_up(LINK_DOWN, batch, pool, &mut self.losses);
             return Ok(());
         };
@@ -249,6 +263,19 @@ impl Live {
                 if is_down(&error) { Ok(()) } else { Err(error) }
             }
             Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether the link carries nothing, as far as is known.
+    fn is_off(&self) -> bool {
+        self.link.is_some_and(|link| link != Link::Up)
+    }
+
+    /// Looks what became of the interface, if it changed.
+    #[cold]
+    fn watch_link(&mut self) {
+        if self.monitor.changed() {
+            self.look();
         }
     }
 
@@ -401,6 +428,7 @@ impl Device for Handle {
 
     fn flush(&mut self) -> std::result::Result<(), String> {
         self.live.with(|live| {
+            live.watch_link();
             if let Some(port) = &mut live.port {
                 port.count_overruns(&mut live.losses);
             }

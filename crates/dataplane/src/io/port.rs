@@ -179,7 +179,7 @@ impl Losses {
         self.0.push(Event::Notice(text));
     }
 
-    /// The next event for who receives, or for who sends; notices are for who receives.
+    /// The next event for who receives, or for who sends; notices are for both, whoever asks first.
     #[inline]
     pub(super) fn next(&mut self, for_sending: bool) -> Option<Event> {
         if self.0.is_empty() {
@@ -187,7 +187,8 @@ impl Losses {
         }
         let at = self.0.iter().position(|event| match event {
             Event::Lost { sending, .. } => *sending == for_sending,
-            Event::Heard { .. } | Event::Notice(_) => !for_sending,
+            Event::Heard { .. } => !for_sending,
+            Event::Notice(_) => true,
         })?;
         Some(self.0.remove(at))
     }
