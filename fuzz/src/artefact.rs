@@ -32,20 +32,25 @@ fn read(target: &str, files: &[File]) {
     let program = from_wire(&read.programs[0]);
     let target = codegen::target(target).expect("a target");
     let is_wire = |port: Port| port.node == 1;
-    let ends = Ends {
+    let full = BTreeMap::new();
+    let ends = |number: u32| Ends {
         is_wire: &is_wire,
         trust: &|_| true,
         mtu: Some(1500),
-        full: &BTreeMap::new(),
-        ingress: vec![1],
-        first: Continuation(1),
+        full: &full,
+        ingress: vec![number],
+        first: Continuation(number as u16),
     };
+    // Packets come back from the server with a number.
+    let mut servers = Servers::default();
+    servers.returns.extend(target.knows_servers().then_some((9, 3)));
+    let numbers = [1].into_iter().chain(servers.returns.keys().copied());
     let origin = |_: NodeId, _: Option<Span>| String::new();
     let device = Device {
-        segments: vec![offload(&program, target, &ends).segment],
+        segments: numbers.map(|number| offload(&program, target, &ends(number)).segment).collect(),
         egress: [(Port { node: 1, port: 0 }, 2)].into(),
         cores: 3,
-        servers: Servers::default(),
+        servers,
         meters: BTreeMap::new(),
         origin: &origin,
     };

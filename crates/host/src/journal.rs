@@ -141,6 +141,7 @@ impl Journal {
                 }
                 (Some("link"), Some(from), Some(to)) => self.links.push((from.into(), to.into())),
                 (Some("stays"), None, None) => self.stays = true,
+                (Some("changes"), None, None) => self.stays = false,
                 _ => {}
             }
         }
@@ -219,6 +220,31 @@ impl Journal {
         Ok(())
     }
 
+    /// Ends its processes, for what was made to be changed; how many these were. Until it [stays](Self::stay) again, it is left if
+    /// its maker ends.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn change(&mut self) -> Result<usize, Failure> {
+        self.write(&format!("owner {}\nchanges\n", std::process::id()))?;
+        self.stays = false;
+        Ok(self.end_processes())
+    }
+
+    fn end_processes(&self) -> usize {
+        let mut ended = 0;
+        // What ends may have started others meanwhile.
+        for _ in 0..4 {
+            let all = self.processes();
+            if all.is_empty() {
+                break;
+            }
+            ended += all.len();
+            all.iter().for_each(Process::end);
+        }
+        ended
+    }
+
     /// Its processes that run.
     pub fn processes(&self) -> Vec<Process> {
         if self.mark.is_empty() { Vec::new() } else { Process::of_mark(&self.mark) }
@@ -231,16 +257,7 @@ impl Journal {
     /// The first that could not be taken down.
     pub fn take_down(self) -> Result<Gone, Failure> {
         let mut first = Ok(());
-        let mut gone = Gone::default();
-        // What ends may have started others meanwhile.
-        for _ in 0..4 {
-            let all = self.processes();
-            if all.is_empty() {
-                break;
-            }
-            gone.processes += all.len();
-            all.iter().for_each(Process::end);
-        }
+        let mut gone = Gone { processes: self.end_processes(), ..Gone::default() };
         for namespace in self.namespaces.iter().rev() {
             match namespace.remove() {
                 Ok(was_there) => gone.namespaces += usize::from(was_there),
@@ -307,6 +324,12 @@ mod tests {
         drop(journal);
         let Ok(Opened::Left(mut journal)) = Journal::open(&folder) else { panic!("it is left") };
         assert_eq!(journal.links, [(at, to)]);
+        journal.stay().expect("written");
+        drop(journal);
+        let Ok(Opened::There(mut journal)) = Journal::open(&folder) else { panic!("it stays") };
+        assert_eq!(journal.change().expect("written"), 0);
+        drop(journal);
+        let Ok(Opened::Left(mut journal)) = Journal::open(&folder) else { panic!("it is left") };
         journal.stay().expect("written");
         drop(journal);
         let Ok(Opened::There(journal)) = Journal::open(&folder) else { panic!("it stays") };

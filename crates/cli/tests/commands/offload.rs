@@ -316,7 +316,7 @@ FromDevice(lan) -> kind :: Classifier(12/0800 23/06, 12/0800 23/11, 12/0800);
 kind[0] -> one :: Queue -> Unqueue -> ToDevice(s1.eth0/1);
 kind[1] -> two :: Queue -> Unqueue -> ToDevice(wan);
 kind[2] -> ToDevice(wan);
-FromDevice(s1.eth0/1) -> Null -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> DecIPTTL
+FromDevice(s1.eth0/1) -> behind :: Null -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader -> DecIPTTL
   -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:02) -> ToDevice(wan);
 ";
 
@@ -392,6 +392,11 @@ fn what_several_servers_run_is_said_and_parts_them() {
         let refused = folder.run(with(&[]));
         assert!(refused.refused().contains(expected), "{expected}: {}", refused.err);
     }
+    // A limit counts where packets come in from a wire.
+    let limits = "limits: { behind: 1 Gbps }\n";
+    folder.file("rack.yaml", two_servers("", ["runs: [one], ", "runs: [two], "]) + limits);
+    let refused = folder.run(with(&[]));
+    assert!(refused.refused().contains("'behind' cannot be limited"), "{}", refused.err);
     // One that says nothing runs nothing.
     folder.file("rack.yaml", two_servers("", ["runs: [one, two], ", ""]));
     let shown = folder.run(with(&[]));
@@ -417,7 +422,7 @@ fn what_several_servers_run_is_said_and_parts_them() {
         .file("rack.yaml", two_servers("", ["runs: [one], ", "runs: [two], "]));
     let refused = folder.run(with(&[]));
     assert!(
-        refused.refused().contains("both 's2' and 's1' may have to take some"),
+        refused.refused().contains("both 's1' and 's2' may have to take some"),
         "{}",
         refused.err
     );
@@ -464,6 +469,31 @@ fn a_rate_is_limited_where_packets_come_in() {
     let refused = folder.run(with(&["--install"]));
     assert!(refused.refused().contains("entries of others use meter 1"), "{}", refused.err);
     assert!(switch.flows(&["dump-meters", "br0"]).contains("rate=5"));
+    // A meter that others use, too, stays with their entries.
+    switch.flows(&["del-flows", "br0", "table=9"]);
+    assert_eq!(folder.run(with(&["--install"])).code, Some(0));
+    switch.flows(&["add-flow", "br0", "table=9,actions=meter:1,output:2"]);
+    assert_eq!(folder.run(with(&["--remove"])).code, Some(0));
+    assert!(switch.flows(&["dump-meters", "br0"]).contains("rate=800"));
+    assert!(entries(&switch).iter().any(|entry| entry.contains("meter:1")));
+    // What would be given a wrong meter is not proven.
+    folder.run(["compile", "fw.click", "--topology", "rack.yaml", "-o", "out"]).well();
+    let flows = std::fs::read_to_string(folder.path().join("out/flows.txt")).unwrap();
+    let verify = ["verify", "fw.click", "--topology", "rack.yaml", "--artefact", "out"];
+    folder.run(verify).well();
+    for other in [flows.replacen("meter:1", "meter:2", 1), flows.replacen("meter:1,", "", 1)] {
+        folder.file("out/flows.txt", other);
+        let refused = folder.run(verify);
+        assert!(refused.err.contains("are to pass meter 1 alone"), "{}", refused.err);
+        assert_eq!(refused.code, Some(2));
+    }
+    folder.file("rack.yaml", limited("limits: { f: 800 kbps, rt: 1 Gbps }\n"));
+    let refused = folder.run(with(&[]));
+    assert!(
+        refused.refused().contains("the limits of 'f' and of 'rt' both apply"),
+        "{}",
+        refused.err
+    );
     folder.file("rack.yaml", limited("limits: { g: 800 kbps }\n"));
     assert!(
         folder

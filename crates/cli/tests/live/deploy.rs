@@ -73,7 +73,12 @@ fn deploy(plan: &Path, arguments: &[&str]) -> Command {
 
 #[track_caller]
 fn refused(plan: &Path, text: &str) {
-    let output: Output = deploy(plan, &[]).output().unwrap();
+    refused_with(plan, &[], text);
+}
+
+#[track_caller]
+fn refused_with(plan: &Path, arguments: &[&str], text: &str) {
+    let output: Output = deploy(plan, arguments).output().unwrap();
     assert!(!output.status.success() && said(&output).contains(text), "{text}: {}", said(&output));
 }
 
@@ -227,6 +232,9 @@ fn all_is_taken_back_if_anything_fails() {
     let manifest = rack.write_beside("bounce.yaml", BOUNCE);
     let plan = rack.place(&manifest);
     refused(&plan, "`trust:` of the port that leads to 's1'");
+    std::fs::write(&rack.file, topology + "limits: { nat: 1 Gbps }\n").unwrap();
+    let plan = rack.place(&manifest);
+    refused(&plan, "`limits:` is not for plans");
     assert_eq!(rack.entries(), 0);
 }
 
@@ -337,6 +345,18 @@ fn a_server_that_fails_is_replaced_by_another() {
     let told = run(&mut deploy(&plan, &["--failed", "s1"]));
     assert!(told.contains("nat on s2") && !told.contains("nat on s1"), "{told}");
     all.iter().for_each(|address| exchange(&rack, address, 50_000));
+    refused_with(&plan, &["--failed", "s1"], "deployed already");
+    // And back to the plan itself.
+    let told = run(&mut deploy(&plan, &[]));
+    assert!(told.contains("nat on s1") && told.contains("nat on s2"), "{told}");
+    all.iter().for_each(|address| exchange(&rack, address, 50_000));
+    // Another rack whose file has the same name.
+    let (text, folder) = (std::fs::read_to_string(&plan).unwrap(), rack.folder().to_str().unwrap());
+    let file = rack.file.to_str().unwrap();
+    let other = text.replace(file, &file.replacen(folder, "/another", 1));
+    let other = rack.write_beside("other.json", &other);
+    refused(&other, "rename one of both files");
+    refused_with(&other, &["--down"], "rename one of both files");
     let output = deploy(&plan, &["--failed", "s3"]).output().unwrap();
     assert!(said(&output).contains("no backup for the failure of 's3'"), "{}", said(&output));
 }

@@ -316,6 +316,9 @@ fn interfaces_take_the_places_of_stand_ins() {
     let chain =
         include_str!("../../../../examples/isp-edge.click").replace("isp-edge.rules.gz", rules);
     let lab = Lab::new(CATENA, 1500);
+    // Captures that it begins are in the test's folder.
+    let written = format!("ToDump({}/", lab.folder().display());
+    let chain = chain.replace("ToDump(", &written);
     for (host, interface, address) in [
         ("left", "veth0", "02:00:00:00:00:01"),
         ("middle", "eth0", "02:00:00:00:01:01"),

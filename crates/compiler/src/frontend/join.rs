@@ -60,11 +60,11 @@ pub struct Back {
 
 impl Back {
     /// Takes the connections out of a chain; what stands there instead, in Click.
-    fn cut(&self, chain: &mut Chain) -> String {
+    fn cut(&self, chain: &mut Chain, number: usize) -> String {
         let Self { wire, from, to } = self;
         chain.graph.edges.retain(|edge| edge.to != *to || !from.contains(&edge.from));
         let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = format!("back_{wire}").chars().map(letter).collect();
+        let mut name: String = format!("back{number}_{wire}").chars().map(letter).collect();
         let is_taken = |name: &str| chain.graph.nodes.iter().any(|of| of.name.starts_with(name));
         while is_taken(&name) {
             name.push('_');
@@ -175,7 +175,8 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
     }
     for (at, of) in all.iter().enumerate() {
         let mut chain = of.chain.clone();
-        let back: String = of.back.iter().map(|back| back.cut(&mut chain)).collect();
+        let back: String =
+            (1..).zip(of.back).map(|(number, back)| back.cut(&mut chain, number)).collect();
         let body = flatten::body(&chain, &|node| inputs.get(&(at, node)).copied());
         let _ = write!(joined.text, "\n{} :: {{\n{body}{back}}};\n", joined.parts[at].prefix);
     }
@@ -376,14 +377,14 @@ mod tests {
         let whole = chain(&joined.text);
         let [sent, from] = ["to", "from"].map(|of| {
             whole
-                .find(&format!("a/back_s1_eth0_1{of}"))
+                .find(&format!("a/back1_s1_eth0_1{of}"))
                 .unwrap_or_else(|| panic!("{}", joined.text))
         });
         let leads =
             |node, to| whole.graph.successors(Port { node, port: 0 }).any(|of| of.node == to);
         let strip = whole.find("a/f/Strip@1").unwrap();
         assert!(leads(strip, sent) && !leads(strip, whole.find("a/f/Unstrip@2").unwrap()));
-        assert!(leads(from, whole.find("a/back_s1_eth0_1in").unwrap()));
+        assert!(leads(from, whole.find("a/back1_s1_eth0_1in").unwrap()));
         // It is no wire at which the chain's packets come in or leave.
         assert_eq!(joined.parts[0].ingress.keys().collect::<Vec<_>>(), ["lan", "wan"]);
         assert_eq!(joined.parts[0].egress.len(), 2);

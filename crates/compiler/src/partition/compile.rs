@@ -276,10 +276,12 @@ pub fn compile(
     let mut best: Option<Result<Compiled, NotCompiled>> = None;
     // Flows are looked up on the device as far as that is proven, by part.
     let mut sought = vec![Sought::All; wires.ingress.len()];
+    // Parts that are as they were are not proven again.
+    let mut known = Vec::new();
     loop {
         let division =
             divide_seeking(&programs, wires, target, (site, origin), files.clone(), &sought);
-        let made = division.and_then(|division| prove(graph, target, site, division));
+        let made = division.and_then(|division| prove(graph, target, site, division, &mut known));
         let is_proven: Vec<bool> = match &made {
             Ok(made) => made.parts.iter().map(|part| part.proof.holds()).collect(),
             Err(_) => vec![false; sought.len()],
@@ -348,22 +350,36 @@ impl Sought {
     }
 }
 
-/// Proves a division.
+/// Proves a division, with the proofs of earlier ones where these are of the same.
 fn prove(
     graph: &Graph,
     target: &dyn Target,
     site: &Site,
     division: Division,
+    known: &mut Vec<(Program, Divided)>,
 ) -> Result<Compiled, NotCompiled> {
     let Division { parts, egress, servers, meters, files, tables } = division;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let is_wire = |to: Port| egress.contains_key(&to);
     let prove = |part: Part| {
         let Part { wires, program, offload, full, device, .. } = part;
-        let proof = offload
-            .prove(&program, &device, target.undecided(), &is_wire, &name)
-            .map_err(|why| NotCompiled::Apart(why.to_string()))?;
-        Ok(Divided { wires, program, offload, full, proof })
+        let is_same = |(read, of): &&(Program, Divided)| {
+            of.wires == wires
+                && of.offload.segment.program == offload.segment.program
+                && of.offload.continuations == offload.continuations
+                && *read == device
+        };
+        let proof = match known.iter().find(is_same) {
+            Some((_, of)) => of.proof.clone(),
+            None => offload
+                .prove(&program, &device, target.undecided(), &is_wire, &name)
+                .map_err(|why| NotCompiled::Apart(why.to_string()))?,
+        };
+        let of = Divided { wires, program, offload, full, proof };
+        if target.leases() {
+            known.push((device, of.clone()));
+        }
+        Ok(of)
     };
     let parts = parts.into_iter().map(prove).collect::<Result<_, _>>()?;
     Ok(Compiled { parts, egress, cores: site.cores, servers, meters, files, tables })
@@ -499,7 +515,8 @@ fn divide_seeking(
         }
         let segments: Vec<Segment> = parts.iter().map(|part| part.segment.clone()).collect();
         let programs: Vec<&Program> = behind.iter().map(|(.., program)| program).collect();
-        let (servers, meters) = (site.servers(handoffs), site.meters(&programs, &parts, &is_wire));
+        let servers = site.servers(handoffs);
+        let meters = site.meters(&programs, &parts, &is_wire, origin)?;
         let (egress, cores) = (egress.clone(), site.cores);
         let device = Device { segments, egress, cores, servers, meters, origin };
         let emitted = match &files {

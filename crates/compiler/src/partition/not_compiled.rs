@@ -29,6 +29,10 @@ pub enum NotCompiled {
     NoLimits,
     /// Packets are left to cores at an element where two servers may have to go on.
     TwoServers(String, [String; 2]),
+    /// Two limits apply to packets at an element, which pass one meter.
+    TwoLimits(String, [String; 2]),
+    /// No packets that come in are known to go through what is limited.
+    NoneLimited(String),
     /// Packets come back at an element that goes by more than their bytes.
     Annotated(String),
 }
@@ -58,6 +62,14 @@ impl fmt::Display for NotCompiled {
             NotCompiled::TwoServers(at, [one, other]) => write!(
                 f,
                 "packets are left to cores at {at}, of which both '{one}' and '{other}' may have to take some"
+            ),
+            NotCompiled::TwoLimits(at, [one, other]) => write!(
+                f,
+                "the limits of '{one}' and of '{other}' both apply to packets at {at}: a packet passes one meter"
+            ),
+            NotCompiled::NoneLimited(of) => write!(
+                f,
+                "'{of}' cannot be limited: no packets are known to go there where they come in from a wire"
             ),
             NotCompiled::Annotated(at) => write!(
                 f,

@@ -80,6 +80,8 @@ pub struct ServerAt {
 /// A rate that packets are not to exceed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLimit {
+    /// The name of the element or compound.
+    name: String,
     /// The elements that they go through.
     elements: BTreeSet<NodeId>,
     /// Bits a second.
@@ -171,7 +173,7 @@ impl Site {
             elements if elements.is_empty() => {
                 Err(format!("'{of}' is to be limited, which the chain does not have"))
             }
-            elements => Ok(RateLimit { elements, rate: *rate }),
+            elements => Ok(RateLimit { name: of.clone(), elements, rate: *rate }),
         };
         let limits = topology.limits.iter().map(limit).collect::<Result<_, _>>()?;
         Ok((name, Self { ports, cores, servers, hardware, limits }))
@@ -211,12 +213,17 @@ impl Site {
     }
 
     /// By part and exit of its segment: the meter that its packets pass where they come in.
+    ///
+    /// # Errors
+    /// Two limits that apply to the same packets, or one that applies to none. Packets that are out of the ordinary may have two:
+    /// then they have none.
     pub(super) fn meters(
         &self,
         programs: &[&Program],
         parts: &[Offload],
         is_wire: &impl Fn(Port) -> bool,
-    ) -> BTreeMap<(usize, StepId), u32> {
+        origin: Origin<'_>,
+    ) -> Result<BTreeMap<(usize, StepId), u32>, NotCompiled> {
         let comes_back = |number: &u32| {
             self.ports.values().any(|port| port.number == *number && port.from.is_some())
         };
@@ -226,25 +233,40 @@ impl Site {
                 continue;
             }
             for (step, exit) in part.segment.program.exits() {
+                let (mut element, mut is_odd) = (program.entry.node, false);
                 let mut through: BTreeSet<NodeId> =
                     exit.visited.iter().map(|port| port.node).collect();
                 match exit.end {
                     End::Drop { .. } => continue,
-                    End::Push { to, .. } => drop(through.insert(to.node)),
+                    End::Push { to, .. } => {
+                        element = to.node;
+                        through.insert(to.node);
+                    }
                     End::Handoff { to } => {
                         let Some(handoff) = part.handoffs.get(&to) else { continue };
                         let (own, behind) = goes_through(program, handoff.at, is_wire);
+                        element = handoff.why.first().map_or(element, |stay| stay.element);
+                        is_odd = handoff.is_odd;
                         through.extend(own.iter().chain(&behind));
                     }
                 }
                 let is_of = |limit: &RateLimit| !limit.elements.is_disjoint(&through);
                 let mut meters = (1..).zip(&self.limits).filter(|(_, limit)| is_of(limit));
-                if let (Some((meter, _)), None) = (meters.next(), meters.next()) {
-                    all.insert((at, step), meter);
+                match (meters.next(), meters.next()) {
+                    (Some((meter, _)), None) => drop(all.insert((at, step), meter)),
+                    (Some((_, one)), Some((_, other))) if !is_odd => {
+                        let both = [one.name.clone(), other.name.clone()];
+                        return Err(NotCompiled::TwoLimits(origin(element, None), both));
+                    }
+                    _ => {}
                 }
             }
         }
-        all
+        let mut limits = (1..).zip(&self.limits);
+        match limits.find(|(meter, _)| all.values().all(|used| used != meter)) {
+            None => Ok(all),
+            Some((_, limit)) => Err(NotCompiled::NoneLimited(limit.name.clone())),
+        }
     }
 
     /// By continuation of a program that was divided: the port towards the server that goes on, if that is not the first. Packets
@@ -326,6 +348,9 @@ fn servers(
             all.push((peer, of.number, server));
         }
     }
+    all.sort_by(|(one, ..), (other, ..)| {
+        (&one.device, &one.port).cmp(&(&other.device, &other.port))
+    });
     if all.iter().any(|(.., server)| server.runs.is_some()) {
         all.retain(|(.., server)| server.runs.is_some());
     }

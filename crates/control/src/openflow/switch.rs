@@ -285,13 +285,19 @@ impl Switch {
         Ok(all)
     }
 
-    /// Removes all entries of a chain, with the meters that they refer to, and no others; how many these are.
+    /// Removes all entries of a chain, with the meters that they alone refer to, and no others; how many these are.
     ///
     /// # Errors
     /// Why nothing was removed, or it is not known whether all were.
     pub fn remove(&mut self, mark: Mark) -> Result<usize, Failure> {
-        let all = self.entries_of(mark)?;
-        let (there, meters) = (all.len(), meters(all.iter().map(|stats| &stats.flow)));
+        let all = self.entries()?;
+        let of = |is_own: bool| {
+            let flows = all.iter().map(|stats| &stats.flow);
+            flows.filter(move |flow| mark.is_on(flow.cookie) == is_own)
+        };
+        let there = of(true).count();
+        // The switch deletes a meter with all entries that refer to it.
+        let (own, others) = (meters(of(true)), meters(of(false)));
         if there == 0 {
             return Ok(0);
         }
@@ -306,7 +312,7 @@ impl Switch {
             goto: None,
         };
         match self.client.commit(&[(Command::Delete, flow)], Mark::MASK)? {
-            Ok(()) => self.unlimit(meters).map(|()| there),
+            Ok(()) => self.unlimit(own.difference(&others).copied()).map(|()| there),
             Err(Refused { error, .. }) => Err(refused("to remove entries", error)),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::partition::{Compiled, Divided};
+use compiler::partition::{Compiled, Divided, Site as Front};
 use compiler::{Back, Joined, Joining, Taken, join};
 use ir::topology::PortName;
 use ir::{NodeId, Port, Processing};
@@ -65,7 +65,7 @@ impl<'a> Joint<'a> {
         &self,
         problem: &Problem,
         plan: &Plan,
-        switch: &str,
+        (switch, site): (&str, &Front),
         (loaded, compiled): (&Loaded, &Compiled),
     ) -> Vec<String> {
         let mut lacks = Vec::new();
@@ -74,7 +74,7 @@ impl<'a> Joint<'a> {
             let (Some(chain), Some(placed)) = (problem.chains.get(at), plan.chains.get(at)) else {
                 continue;
             };
-            let left = self.left(at, (loaded, compiled), &mut pool);
+            let left = self.left(at, site, (loaded, compiled), &mut pool);
             for (function, site) in chain.functions.iter().zip(&placed.sites) {
                 let full = of.functions.all.iter().find(|f| f.name == function.name);
                 let Some(full) = full.filter(|_| *site == Site::Switch) else { continue };
@@ -112,6 +112,7 @@ impl<'a> Joint<'a> {
     fn left(
         &self,
         at: usize,
+        site: &Front,
         (loaded, compiled): (&Loaded, &Compiled),
         pool: &mut Pool,
     ) -> Vec<(Option<String>, Vec<BTreeSet<NodeId>>)> {
@@ -138,10 +139,11 @@ impl<'a> Joint<'a> {
         let prefix = format!("{}/", self.joined.parts[at].prefix);
         for part in &compiled.parts {
             let entry = &loaded.chain.graph.nodes[part.program.entry.node].name;
-            let Some((server, _)) = part.wires[0].split_once('.') else { continue };
-            if part.wires[0].contains('/') && entry.starts_with(&prefix) {
+            let from = site.ports.get(&part.wires[0]).and_then(|port| port.from);
+            let server = site.servers.iter().find(|server| Some(server.number) == from);
+            if let Some(server) = server.filter(|_| entry.starts_with(&prefix)) {
                 let elements = of.frames.iter().filter_map(|frame| follow(part, frame)).collect();
-                all.push((Some(server.to_string()), elements));
+                all.push((Some(server.port.device.clone()), elements));
             }
         }
         all

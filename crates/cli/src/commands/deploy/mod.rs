@@ -93,7 +93,8 @@ impl Home {
 
     /// A place for files until it is decided that they are deployed.
     fn before(&self) -> Self {
-        let folder = Path::new(FOLDER).join(format!(".{}", self.name));
+        let own = format!(".{}.{}", self.name, std::process::id());
+        let folder = Path::new(FOLDER).join(own);
         Self { folder, name: self.name.clone() }
     }
 
@@ -132,6 +133,16 @@ pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
         .into());
     };
     let at = Home::of(&made_of.topology)?;
+    let deployed = State::read(&at.folder);
+    if let Ok(Some(State { topology, .. })) = &deployed
+        && *topology != made_of.topology
+    {
+        return Err(format!(
+            "{path}: a plan for {topology} is deployed by the name '{}', which this plan's topology has, too: rename one of both files",
+            at.name
+        )
+        .into());
+    }
     if args.status {
         return status::show(&at.folder, args.period, args.json);
     }
@@ -158,18 +169,19 @@ pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
         }
     };
     if args.down {
-        let _ = std::fs::remove_dir_all(at.before().folder);
         print("nothing is deployed there\n");
         return Ok(ExitCode::SUCCESS);
     }
     let again = format!("`catena deploy {path} --down` takes it back");
-    if let Some(journal) = &there
-        && args.failed.is_none()
+    let deployed = deployed?;
+    if let (Some(journal), Some(state)) = (&there, &deployed)
+        && state.failed == args.failed
         && std::fs::read_to_string(at.plan()).is_ok_and(|deployed| deployed == text)
-        && State::read(&at.folder)?.is_some_and(|state| state.is_running(journal))
+        && state.is_running(journal)
     {
         return Err(format!("the plan is deployed already: {again}").into());
     }
+    let there = there.map(|journal| (journal, deployed));
     deploy(args, (&text, &document, made_of), &at, (there, &again))
 }
 
@@ -263,8 +275,6 @@ fn compiled(
     limits: &Limits,
 ) -> Result<(Loaded, Rack, Arc<Compiled>), Failure> {
     let before = at.before();
-    // A command that was killed may have left it.
-    let _ = std::fs::remove_dir_all(&before.folder);
     std::fs::create_dir_all(&before.folder)
         .map_err(|why| format!("{}: {why}", before.folder.display()))?;
     let made = (|| {
@@ -281,15 +291,27 @@ fn deploy(
     args: &Deploy,
     (text, document, made_of): (&str, &Document, &MadeOf),
     at: &Home,
-    (there, again): (Option<Journal>, &str),
+    (there, again): (Option<(Journal, Option<State>)>, &str),
 ) -> Result<ExitCode, Failure> {
     let path = &args.plan;
     let (task, plan) = planned((path, args.failed.as_ref()), document, made_of, args.limits)?;
+    rack::check(&task.rack).map_err(|why| format!("{}: {why}", made_of.topology))?;
     let joint = Joint::of(&task, &plan).map_err(|wrong| wrong.join("\nerror: "))?;
     let mut state = State::of(&task.problem, &plan, &joint, &task.rack);
+    state.topology.clone_from(&made_of.topology);
+    state.failed.clone_from(&args.failed);
+    if let Some((_, Some(before))) = &there
+        && before.control != state.control
+    {
+        let control = before.control.as_deref().unwrap_or("no switch");
+        return Err(
+            format!("a plan is deployed on another switch, at {control}: {again} first").into()
+        );
+    }
     let rack = rack::text(&task.rack, &joint, &state);
     let (loaded, of, compiled) = compiled(at, &joint, &rack, &args.limits)?;
-    let lacks = joint.lacks(&task.problem, &plan, &of.switch, (&loaded, &compiled));
+    let lacks =
+        joint.lacks(&task.problem, &plan, (&of.switch, &of.sited.site), (&loaded, &compiled));
     if !lacks.is_empty() {
         let lacks = lacks.join("\n  ");
         return Err(Failure::from(format!(
@@ -299,12 +321,15 @@ fn deploy(
     }
     // From here on, something is changed. The switch keeps the entries that are the same.
     let flag = interrupt_flag();
-    if let Some(there) = there {
-        let gone = there.take_down().map_err(|why| words(&why))?;
-        let ended = super::lab::counted(gone.processes, "process");
-        print(&format!("another plan was deployed: {ended} of servers ended\n"));
-    }
-    let mut journal = Journal::begin(&at.folder).map_err(|why| words(&why))?;
+    let mut journal = match there {
+        None => Journal::begin(&at.folder).map_err(|why| words(&why))?,
+        Some((mut journal, _)) => {
+            let ended = journal.change().map_err(|why| words(&why))?;
+            let ended = super::lab::counted(ended, "process");
+            print(&format!("another plan was deployed: {ended} of servers ended\n"));
+            journal
+        }
+    };
     let installed = (|| {
         write(at, &joint, &rack)?;
         let install = Offload::installing(&at.chain(), &at.topology(), args.limits);

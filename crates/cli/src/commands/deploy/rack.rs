@@ -8,6 +8,22 @@ use serde_json::{Value, json};
 use super::chains::Joint;
 use super::status::State;
 
+/// What a topology has that the plan decides.
+///
+/// # Errors
+/// Its field, in words.
+pub(super) fn check(rack: &Topology) -> Result<(), String> {
+    if !rack.limits.is_empty() {
+        return Err("`limits:` is not for plans: `max` of a chain's `slo:` limits it".into());
+    }
+    match rack.servers.iter().find(|(_, server)| server.runs.is_some()) {
+        None => Ok(()),
+        Some((name, _)) => {
+            Err(format!("`runs:` of '{name}' is not for plans: they say what each server runs"))
+        }
+    }
+}
+
 /// The topology's text.
 pub(super) fn text(rack: &Topology, joint: &Joint<'_>, state: &State) -> String {
     let limits: BTreeMap<&str, String> =

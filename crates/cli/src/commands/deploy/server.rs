@@ -64,6 +64,10 @@ pub(super) fn start_all(
             command.args(["--io", io]);
         }
         let ready = at.folder.join(format!("{}.ready", server.name));
+        // Those of an earlier plan.
+        for path in [ready.as_path(), server.socket.as_ref()] {
+            let _ = std::fs::remove_file(path);
+        }
         let socket =
             UnixDatagram::bind(&ready).map_err(|why| format!("{}: {why}", ready.display()))?;
         command.env("NOTIFY_SOCKET", &ready);

@@ -26,9 +26,6 @@ use crate::terminal::print;
 /// The file of the state in the folder of a deployment.
 pub(super) const FILE: &str = "state.json";
 
-/// Where functions are that are on no server.
-const SWITCH: &str = "switch";
-
 /// How long the switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,8 +39,12 @@ fn limit(most: f64) -> Option<f64> {
 pub(super) struct State {
     pub(super) chains: Vec<Chain>,
     pub(super) servers: Vec<Server>,
+    /// The file of its topology.
+    pub(super) topology: String,
     /// Where the switch is asked.
-    control: Option<String>,
+    pub(super) control: Option<String>,
+    /// The server whose failure it is the backup for.
+    pub(super) failed: Option<String>,
 }
 
 /// A chain, and what is planned for it.
@@ -65,8 +66,8 @@ pub(super) struct Chain {
     delay: f64,
     /// Of it, on cores.
     on_cores: f64,
-    /// Its functions, and where they are planned.
-    functions: Vec<(String, String)>,
+    /// Its functions, and the servers where they are planned; none on the switch.
+    functions: Vec<(String, Option<String>)>,
 }
 
 /// A server.
@@ -94,10 +95,7 @@ impl State {
                 *cores.entry(*host).or_default() += count;
             }
             let delay = Delay::of(problem, chain, &placed.sites);
-            let place = |site: &Site| match site.host() {
-                None => SWITCH.to_string(),
-                Some(host) => problem.hosts[host].name.clone(),
-            };
+            let place = |site: &Site| site.host().map(|host| problem.hosts[host].name.clone());
             let known = &joint.chains[at].functions.all;
             let functions = chain.functions.iter().zip(&placed.sites);
             // What stands for wires in a plan is no function.
@@ -128,7 +126,8 @@ impl State {
         };
         let control = rack.switches.values().find_map(|switch| switch.control.as_ref());
         let control = control.map(ToString::to_string);
-        Self { chains, servers: cores.iter().map(server).collect(), control }
+        let servers = cores.iter().map(server).collect();
+        Self { chains, servers, topology: String::new(), control, failed: None }
     }
 
     /// What the switch limits, by what the names of a chain begin with: bits a second.
@@ -184,7 +183,8 @@ impl State {
 
     /// How much of a server is used, and how much would be by the costs of the plan.
     fn load(&self, server: &Server, got: &[Got], busy: f64) -> String {
-        let is_here = |chain: &Chain| chain.functions.iter().any(|(_, on)| *on == server.name);
+        let is_here =
+            |chain: &Chain| chain.functions.iter().any(|(_, on)| on.as_ref() == Some(&server.name));
         let here = self.chains.iter().zip(got).filter(|(chain, _)| is_here(chain));
         let planned: f64 = here.map(|(chain, got)| got.packets * chain.on_cores).sum();
         let said = format!("{}: {busy:.3} of {} cores busy", server.name, server.cpus.len());
@@ -202,8 +202,11 @@ impl State {
         let mut table = Table::new(["chain", "planned", "functions"]);
         for chain in &self.chains {
             let functions = chain.functions.iter();
-            let functions: Vec<String> =
-                functions.map(|(name, on)| format!("{} on {on}", shown(name))).collect();
+            let functions: Vec<String> = functions
+                .map(|(name, on)| {
+                    format!("{} on {}", shown(name), on.as_deref().unwrap_or("switch"))
+                })
+                .collect();
             table.row([shown(&chain.name).into(), rate(chain.rate), functions.join(", ")]);
         }
         let mut text = table.render() + "\n";
@@ -238,7 +241,10 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
     let dropped = |wrong: &mut Vec<String>| match state.dropped() {
         Ok(dropped) => dropped,
         Err(why) => {
-            wrong.push(why);
+            // It is asked twice.
+            if !wrong.contains(&why) {
+                wrong.push(why);
+            }
             Vec::new()
         }
     };
@@ -362,7 +368,7 @@ impl Got {
         }
         *self.dropped.entry("over its greatest rate".into()).or_default() += packets;
         // What the switch does with packets it counts before it drops some; servers count what comes to them.
-        match chain.functions.iter().all(|(_, on)| on == SWITCH) {
+        match chain.functions.iter().all(|(_, on)| on.is_none()) {
             true => self.given = (self.given - bits).max(0.0),
             false => self.taken += bits,
         }

@@ -442,6 +442,11 @@ impl Execution<'_> {
                 }
             },
             Act::Set(name, value) => drop(changes.set.insert(name, value)),
+            // What is read is of packets that are within their limits; which meter that is, the exit is asked.
+            Act::Meter(_) if matches!(entry.acts.last(), Some(Act::Goto(_))) => {
+                return Err(fail("'meter' stands where packets go on in another table".into()));
+            }
+            Act::Meter(_) => {}
             Act::Age => return self.age(at, index, machine, packet),
         }
         self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)
@@ -486,6 +491,15 @@ impl Execution<'_> {
             _ if packet.sent.is_none() => return self.draft.lost(LOST).map_err(Stop::Fail),
             _ => return Err(fail(format!("cookie {:#x} is no exit's", entry.cookie))),
         };
+        let mut given = entry.acts.iter().filter_map(|act| match act {
+            Act::Meter(meter) => Some(meter),
+            _ => None,
+        });
+        let meter = self.device.meters.get(&(self.segment, StepId(step)));
+        if given.next() != meter || given.next().is_some() {
+            let wanted = meter.map_or("no meter".into(), |meter| format!("meter {meter} alone"));
+            return Err(fail(format!("packets of exit {step} are to pass {wanted}")));
+        }
         let Some((port, changes)) = &packet.sent else {
             let end = match exit.end {
                 end @ End::Drop { .. } => end,

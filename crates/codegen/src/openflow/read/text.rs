@@ -89,6 +89,8 @@ pub(super) enum Act {
     PopTag,
     Set(Name, u128),
     Age,
+    /// Goes on if the packet is within the limit of a meter.
+    Meter(u32),
     /// Sets bits of the metadata.
     Metadata(u64, u64),
     Goto(u8),
@@ -362,8 +364,7 @@ fn act(text: &str) -> Result<Option<Act>, String> {
     };
     Ok(Some(match name {
         "drop" if argument.is_empty() => return Ok(None),
-        // It is read of packets that are within their limits.
-        "meter" => return number::<u32>(argument).map(|_| None),
+        "meter" => Act::Meter(number(argument)?),
         "output" => Act::Output(number(argument)?),
         "in_port" | "IN_PORT" if argument.is_empty() => Act::Back,
         "push_vlan" => match number(argument)? {
