@@ -220,22 +220,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends its processes, for what was made to be changed; how many these were. Until it [stays](Self::stay) again, it is left if
-    /// its maker ends.
+    /// Ends its processes but some, for what was made to be changed; how many these were. Until it [stays](Self::stay) again, it
+    /// is left if its maker ends.
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn change(&mut self) -> Result<usize, Failure> {
+    pub fn change(&mut self, kept: &[u32]) -> Result<usize, Failure> {
         self.write(&format!("owner {}\nchanges\n", std::process::id()))?;
         self.stays = false;
-        Ok(self.end_processes())
+        Ok(self.end_processes(kept))
     }
 
-    fn end_processes(&self) -> usize {
+    fn end_processes(&self, kept: &[u32]) -> usize {
         let mut ended = 0;
         // What ends may have started others meanwhile.
         for _ in 0..4 {
-            let all = self.processes();
+            let mut all = self.processes();
+            all.retain(|process| !kept.contains(&process.number));
             if all.is_empty() {
                 break;
             }
@@ -257,7 +258,7 @@ impl Journal {
     /// The first that could not be taken down.
     pub fn take_down(self) -> Result<Gone, Failure> {
         let mut first = Ok(());
-        let mut gone = Gone { processes: self.end_processes(), ..Gone::default() };
+        let mut gone = Gone { processes: self.end_processes(&[]), ..Gone::default() };
         for namespace in self.namespaces.iter().rev() {
             match namespace.remove() {
                 Ok(was_there) => gone.namespaces += usize::from(was_there),
@@ -327,7 +328,7 @@ mod tests {
         journal.stay().expect("written");
         drop(journal);
         let Ok(Opened::There(mut journal)) = Journal::open(&folder) else { panic!("it stays") };
-        assert_eq!(journal.change().expect("written"), 0);
+        assert_eq!(journal.change(&[]).expect("written"), 0);
         drop(journal);
         let Ok(Opened::Left(mut journal)) = Journal::open(&folder) else { panic!("it is left") };
         journal.stay().expect("written");

@@ -1,6 +1,8 @@
 //! `catena compile`: what a chain becomes on devices that are no cores.
 
+use std::fmt::{self, Write as _};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use codegen::stages::{Hardware, fit};
 use codegen::{File, Target, target_for};
 use compiler::Chain;
-use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
+use compiler::partition::{self, Compiled, Offload, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
 use dataplane::io::{InterfaceSpec, Uplink, Wire};
@@ -272,6 +274,36 @@ pub(crate) struct Behind {
     pub(crate) wires: Vec<(String, Uplink)>,
     /// Which of the servers behind the switch it is.
     pub(crate) server: usize,
+}
+
+/// A number that is another one if cores behind the switch would do anything else with what comes to them. Which of several
+/// servers gets it, and how fast, does not count.
+pub(crate) fn work(loaded: &Loaded, rack: &Rack, compiled: &Compiled) -> u64 {
+    let mut hashed = Hashed::default();
+    for (_, text) in loaded.sources.all() {
+        text.hash(&mut hashed.0);
+    }
+    let ports = rack.sited.site.ports.iter().map(|(wire, port)| (wire, port.number, port.from));
+    // What is written here cannot fail.
+    let _ = write!(hashed, "{:?}", ports.collect::<Vec<_>>());
+    for part in &compiled.parts {
+        let Offload { segment, continuations, handoffs, .. } = &part.offload;
+        let numbers: Vec<_> = handoffs.keys().collect();
+        let of = (&part.wires, &segment.ingress, &part.program, continuations, numbers);
+        let _ = write!(hashed, "{of:?}");
+    }
+    hashed.0.finish()
+}
+
+/// Text that is not kept.
+#[derive(Default)]
+struct Hashed(DefaultHasher);
+
+impl fmt::Write for Hashed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
 }
 
 /// Which of the servers behind a switch is meant: the only one, or that of a name.

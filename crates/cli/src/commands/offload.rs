@@ -21,7 +21,7 @@ use view::offload::Offloaded;
 use view::paint::Paint;
 use view::svg::Theme;
 
-pub(crate) use ahead::{Ahead, Counting};
+pub(crate) use ahead::{Ahead, Counting, Source};
 
 use super::compile::{Rack, shares, topology};
 use crate::failure::Failure;

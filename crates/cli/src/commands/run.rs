@@ -37,8 +37,7 @@ use view::summary::Summary;
 use view::table::grouped;
 
 use super::check;
-use super::compile::{self, Behind};
-use super::offload::{Ahead, Counting};
+use super::offload::{Ahead, Counting, Source};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{self, Log};
@@ -235,18 +234,12 @@ fn go_behind(
     topology: &str,
     bindings: &mut Bindings,
 ) -> Result<(Cut, Option<Ahead>), Failure> {
-    let name = run.server.as_deref();
-    let behind = compile::behind(topology, &run.limits, &run.variables, &run.file, name)?;
-    let Behind { loaded, rack, compiled, wires, server } = behind;
-    let cut = Arc::new(partition::on_cores(&compiled));
-    let ahead = Ahead::find(
-        (&run.file, topology),
-        &loaded,
-        &rack,
-        &Arc::new(compiled),
-        server,
-        (run.log, run.quiet),
-    )?;
+    let chain = (run.file.as_str(), run.variables.as_slice(), run.limits);
+    let source = Source::of(chain, (topology, run.server.as_deref()), (run.log, run.quiet));
+    let mut behind = source.behind()?;
+    let cut = Arc::new(partition::on_cores(&behind.compiled));
+    let wires = std::mem::take(&mut behind.wires);
+    let ahead = Ahead::find(&source, behind)?;
     for (name, uplink) in wires {
         bindings.inputs.insert(name.clone(), Binding::Uplink(uplink.clone()));
         bindings.outputs.insert(name, Binding::Uplink(uplink));

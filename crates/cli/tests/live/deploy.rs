@@ -361,6 +361,84 @@ fn a_server_that_fails_is_replaced_by_another() {
     assert!(said(&output).contains("no backup for the failure of 's3'"), "{}", said(&output));
 }
 
+/// Opens a connection from the left to an address of the right, where all is sent back.
+fn open(rack: &Rack, address: &'static str) -> TcpStream {
+    let (to, from) = channel();
+    at(rack.namespace("right"), move || {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        to.send(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        std::io::copy(&mut &stream, &mut &stream)
+    });
+    let connect = move || TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
+    let stream = at(rack.namespace("left"), connect).join().expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[track_caller]
+fn comes_back(mut stream: &TcpStream, count: usize) {
+    stream.write_all(&bytes(count)).unwrap();
+    let mut received = vec![0; count];
+    stream.read_exact(&mut received).expect("an answer");
+    assert!(received == bytes(count), "bytes changed on the way");
+}
+
+#[test]
+fn servers_that_do_the_same_by_another_plan_run_on() {
+    if !possible() {
+        return;
+    }
+    let server = |name: &str| {
+        format!(
+            "  {name}: {{ netns: XX{name}, cores: 2, clock: 2.1 GHz, ports: {{ eth0: {{ rate: 10 Gbps, delay: 5 us }} }} }}\n"
+        )
+    };
+    let topology = RACK
+        .replace("  s1:", &(server("s2") + &server("s3") + "  s1:"))
+        .replace("servers:", "      other: { number: 4 }\n      third: { number: 5 }\nservers:")
+        .replace("s1.eth0]]", "s1.eth0], [XXtor.other, s2.eth0], [XXtor.third, s3.eth0]]")
+        .replace("10.8.0.2/24", "10.8.0.2/24, 10.9.0.2/24")
+        .replace("10.99.0.1/24", "10.99.0.1/24, 10.99.1.1/24");
+    let router =
+        &CHAINS[CHAINS.find("  - name: router").unwrap()..CHAINS.find("  - name: nat-8").unwrap()];
+    let (rack, plan) = planned_on(&topology, "l", &(TWO.to_string() + router));
+    let told = run(&mut deploy(&plan, &[]));
+    let of = |name: &str| {
+        let line = told.lines().find(|line| line.contains(name)).unwrap();
+        line.split("nat on ").nth(1).unwrap().to_string()
+    };
+    let all = [("10.99.0.1", of("nat-8")), ("10.99.1.1", of("nat-9"))];
+    let (ends, (address, stays)) = match all[0].1 < all[1].1 {
+        true => (&all[0].1, &all[1]),
+        false => (&all[1].1, &all[0]),
+    };
+    assert_ne!(ends, stays, "{told}");
+    for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
+        let network = format!("10.99.{of}.0/24");
+        let through = ["route", "add", &network, "via", via, "src", source];
+        run(&mut rack.within("left", "ip", &through));
+    }
+    let stream = open(&rack, address);
+    comes_back(&stream, 50_000);
+    let manifest = rack.folder().join("chains.yaml");
+    let next = rack.place_from(&manifest, &plan, &["--down", ends]);
+    let told = run(&mut deploy(&next, &[]));
+    let expected = format!("1 process of servers ended, {stays} runs on");
+    assert!(told.contains(&expected) && !told.contains(&format!("nat on {ends}")), "{told}");
+    comes_back(&stream, 50_000);
+    all.iter().for_each(|(address, _)| exchange(&rack, address, 50_000));
+    // What the switch does alone is counted by the first server, which is another one now.
+    let mut flood = rack.within("left", "ping", &["-q", "-n", "-i", "0.002", "10.2.0.2"]);
+    let flood = Process::start(flood.stdout(Stdio::null()));
+    until("the router's packets are counted", || {
+        let said = deploy(&next, &["--status", "--json", "--for", "100 ms"]).output().unwrap();
+        let status: Value = serde_json::from_slice(&said.stdout).unwrap();
+        chain(&status, "router")["out"].as_f64().unwrap() > 0.0
+    });
+    drop(flood);
+}
+
 #[test]
 fn a_deployment_that_was_cut_short_is_taken_back_by_the_next() {
     if !possible() {

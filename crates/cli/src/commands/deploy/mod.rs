@@ -19,7 +19,7 @@ use ir::Sources;
 use ir::quantity::{self, Unit};
 use placement::{Document, MadeOf, Plan, check, without_hosts};
 
-use crate::commands::compile::Rack;
+use crate::commands::compile::{Rack, work};
 use crate::commands::offload::{self, Offload};
 use crate::commands::place::{self, Place, Task};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::loaded::Loaded;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
 use chains::Joint;
-use status::State;
+use status::{Server, State};
 
 /// Install a plan on the devices of its topology, and run its servers
 ///
@@ -36,7 +36,8 @@ use status::State;
 /// cores as are planned. If anything fails, all that was installed is taken back. A plan is refused if its chains, topology or
 /// cost profiles are not those that it was made of, and if the switch cannot do what it counts on.
 ///
-/// A rack has one plan: another one for the same topology takes the place of what is deployed.
+/// A rack has one plan: another one for the same topology takes the place of what is deployed. Servers that do the same by both
+/// run on, with their flows.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Deploy {
@@ -310,6 +311,13 @@ fn deploy(
     }
     let rack = rack::text(&task.rack, &joint, &state);
     let (loaded, of, compiled) = compiled(at, &joint, &rack, &args.limits)?;
+    state.work = work(&loaded, &of, &compiled);
+    state.io.clone_from(&args.io);
+    for server in &mut state.servers {
+        let mut all = of.sited.site.servers.iter();
+        let there = all.find(|there| there.port.device == server.name);
+        server.interface = there.map_or(String::new(), |there| there.port.port.clone());
+    }
     let lacks =
         joint.lacks(&task.problem, &plan, (&of.switch, &of.sited.site), (&loaded, &compiled));
     if !lacks.is_empty() {
@@ -323,10 +331,20 @@ fn deploy(
     let flag = interrupt_flag();
     let mut journal = match there {
         None => Journal::begin(&at.folder).map_err(|why| words(&why))?,
-        Some((mut journal, _)) => {
-            let ended = journal.change().map_err(|why| words(&why))?;
+        Some((mut journal, before)) => {
+            if let Some(before) = &before {
+                state.keep(before, &journal);
+            }
+            let kept: Vec<&Server> = state.servers.iter().filter(|of| of.process != 0).collect();
+            let numbers: Vec<u32> = kept.iter().map(|server| server.process).collect();
+            let ended = journal.change(&numbers).map_err(|why| words(&why))?;
             let ended = super::lab::counted(ended, "process");
-            print(&format!("another plan was deployed: {ended} of servers ended\n"));
+            let run_on = match kept.iter().map(|of| of.name.as_str()).collect::<Vec<_>>()[..] {
+                [] => String::new(),
+                [one] => format!(", {one} runs on"),
+                ref all => format!(", {} run on", all.join(", ")),
+            };
+            print(&format!("another plan was deployed: {ended} of servers ended{run_on}\n"));
             journal
         }
     };

@@ -22,7 +22,7 @@ const OFTEN: Duration = Duration::from_millis(200);
 /// Lines of a server's log that are shown when it does not start.
 const SHOWN: usize = 20;
 
-/// Starts all servers, and waits until each runs.
+/// Starts all servers that do not run, and waits until each does.
 pub(super) fn start_all(
     journal: &Journal,
     at: &Home,
@@ -32,8 +32,11 @@ pub(super) fn start_all(
 ) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
     let mut free = worker::cpus();
+    for server in state.servers.iter().filter(|server| server.process != 0) {
+        free.retain(|cpu| !server.cpus.contains(cpu));
+    }
     let mut started = Vec::new();
-    for server in &mut state.servers {
+    for server in state.servers.iter_mut().filter(|server| server.process == 0) {
         let wanted = server.cores.max(1);
         let some: Vec<usize> = free.drain(..wanted.min(free.len())).collect();
         if some.len() < wanted {

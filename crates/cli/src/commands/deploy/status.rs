@@ -45,6 +45,10 @@ pub(super) struct State {
     pub(super) control: Option<String>,
     /// The server whose failure it is the backup for.
     pub(super) failed: Option<String>,
+    /// What cores do behind the switch.
+    pub(super) work: u64,
+    /// The I/O mode of the servers.
+    pub(super) io: Option<String>,
 }
 
 /// A chain, and what is planned for it.
@@ -75,13 +79,15 @@ pub(super) struct Chain {
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) netns: Option<String>,
+    /// Its interface towards the switch.
+    pub(super) interface: String,
     /// Cores that are planned.
     pub(super) cores: usize,
     /// Those that it has.
     pub(super) cpus: Vec<usize>,
     /// Where it is asked.
     pub(super) socket: String,
-    /// Its process.
+    /// Its process; 0 if it is not started yet.
     pub(super) process: u32,
 }
 
@@ -121,13 +127,36 @@ impl State {
         let server = |(host, count): (&usize, &usize)| {
             let name = problem.hosts[*host].name.clone();
             let netns = rack.servers.get(&name).and_then(|server| server.netns.clone());
-            let (cpus, socket, process) = Default::default();
-            Server { name, netns, cores: *count, cpus, socket, process }
+            let (interface, cpus, socket, process) = Default::default();
+            Server { name, netns, interface, cores: *count, cpus, socket, process }
         };
         let control = rack.switches.values().find_map(|switch| switch.control.as_ref());
         let control = control.map(ToString::to_string);
         let servers = cores.iter().map(server).collect();
-        Self { chains, servers, topology: String::new(), control, failed: None }
+        let (topology, work) = Default::default();
+        Self { chains, servers, topology, control, failed: None, work, io: None }
+    }
+
+    /// Takes servers of an earlier plan over that run, and do the same by this one.
+    pub(super) fn keep(&mut self, before: &Self, journal: &Journal) {
+        if (self.work, &self.io) != (before.work, &before.io) {
+            return;
+        }
+        let running = journal.processes();
+        for server in &mut self.servers {
+            let is_same = |of: &&Server| {
+                of.name == server.name
+                    && of.netns == server.netns
+                    && of.interface == server.interface
+                    && of.cores == server.cores
+                    && running.iter().any(|process| process.number == of.process)
+            };
+            if let Some(of) = before.servers.iter().find(is_same) {
+                server.cpus.clone_from(&of.cpus);
+                server.socket.clone_from(&of.socket);
+                server.process = of.process;
+            }
+        }
     }
 
     /// What the switch limits, by what the names of a chain begin with: bits a second.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use compiler::partition::{Compiled, Counted, Credit, Lessor, Site};
 use dataplane::Elsewhere;
@@ -13,11 +13,11 @@ use ir::program::StepId;
 use ir::topology::Address;
 use ir::{Graph, Port};
 
-use super::super::compile::Rack;
+use super::super::compile::{Behind, Rack, behind, work};
 use super::leases::Leasing;
 use super::{Installation, chain, openflow, xdp};
 use crate::failure::Failure;
-use crate::loaded::Loaded;
+use crate::limits::Limits;
 use crate::log::Log;
 
 /// How often leases of flows are renewed: a flow's use is known by then.
@@ -55,12 +55,63 @@ impl Device {
     }
 }
 
+/// Of what it comes which part of a chain a device has.
+#[derive(Clone)]
+pub(crate) struct Source {
+    file: String,
+    variables: Vec<String>,
+    limits: Limits,
+    topology: String,
+    /// When the topology was written.
+    modified: Option<SystemTime>,
+    /// The server that runs.
+    server: Option<String>,
+    log: (Log, bool),
+}
+
+impl Source {
+    pub(crate) fn of(
+        (file, variables, limits): (&str, &[String], Limits),
+        (topology, server): (&str, Option<&str>),
+        log: (Log, bool),
+    ) -> Self {
+        Self {
+            file: file.into(),
+            variables: variables.to_vec(),
+            limits,
+            topology: topology.into(),
+            modified: modified(topology),
+            server: server.map(Into::into),
+            log,
+        }
+    }
+
+    /// The chain, divided between the device and cores.
+    pub(crate) fn behind(&self) -> Result<Behind, Failure> {
+        let Self { file, variables, limits, topology, server, .. } = self;
+        behind(topology, limits, variables, file, server.as_deref())
+    }
+}
+
+/// When a file was written.
+fn modified(path: &str) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|of| of.modified()).ok()
+}
+
+/// How often it is tried to go by a topology that changed: a device may not have yet what that says.
+const TRIES: u32 = 5;
+
 /// A device in front of a run.
 pub(crate) struct Ahead {
+    source: Source,
+    /// Of what cores do.
+    work: u64,
+    /// How often a topology that changed is still tried.
+    tries: u32,
     /// Its name, and where it is reached.
     about: String,
     device: Device,
-    compiled: Arc<Compiled>,
+    compiled: Compiled,
     graph: Graph,
     /// The server that runs, of those behind it: it counts what no other has.
     server: usize,
@@ -74,21 +125,22 @@ impl Ahead {
     ///
     /// # Errors
     /// If it holds something else than the chain was compiled to: its tags would be taken for others.
-    pub(crate) fn find(
-        (file, path): (&str, &str),
-        loaded: &Loaded,
-        rack: &Rack,
-        compiled: &Arc<Compiled>,
-        server: usize,
-        (log, is_quiet): (Log, bool),
-    ) -> Result<Option<Self>, Failure> {
-        let Rack { topology, switch, .. } = rack;
+    pub(crate) fn find(source: &Source, behind: Behind) -> Result<Option<Self>, Failure> {
+        let Behind { loaded, rack, compiled, server, .. } = behind;
+        let Source { file, topology: path, log: (log, is_quiet), .. } = source;
+        let Rack { topology, switch, .. } = &rack;
         if topology.switches[switch].control.is_none() {
             return Ok(None);
         }
-        let address = super::address(path, rack)?;
+        let address = super::address(path, &rack)?;
         let about = format!("{switch} ({address})");
-        let of = Installation { path, name: chain(file), loaded, rack, compiled };
+        let of = Installation {
+            path,
+            name: chain(file),
+            loaded: &loaded,
+            rack: &rack,
+            compiled: &compiled,
+        };
         let mut device = match address {
             Address::Xdp(site) => Device::Kernel(of.ahead_in_kernel(site)?),
             address => Device::Switch(of.ahead(address)?),
@@ -99,7 +151,7 @@ impl Ahead {
         };
         let install = format!("`catena offload {file} --topology {path} --install`");
         match holds {
-            Holds::All(_) if is_quiet => {}
+            Holds::All(_) if *is_quiet => {}
             Holds::All(what) => log.info(&format!("offload: {about} holds this chain: {what}")),
             Holds::Nothing => log.warn(&format!(
                 "offload: {about} holds nothing of this chain, so no frame comes with a tag: {install} gives it what it needs"
@@ -118,9 +170,34 @@ impl Ahead {
         // What was there when the run began is not the run's.
         let before = device.counted().ok();
         let before = before.map(|(now, are_new)| if are_new { Totals::new() } else { now });
-        let (compiled, graph) = (Arc::clone(compiled), loaded.chain.graph.clone());
-        let site = rack.sited.site.clone();
-        Ok(Some(Self { about, device, compiled, graph, server, site, before }))
+        let (work, source) = (work(&loaded, &rack, &compiled), source.clone());
+        let (graph, site) = (loaded.chain.graph, rack.sited.site);
+        let tries = TRIES;
+        Ok(Some(Self { source, work, tries, about, device, compiled, graph, server, site, before }))
+    }
+
+    /// Goes by its topology as it is now, if cores do the same by that: servers may be others, and rates.
+    fn look_again(&mut self) {
+        let modified = modified(&self.source.topology);
+        if modified == self.source.modified || matches!(self.device, Device::Kernel(_)) {
+            return;
+        }
+        let source = Source { modified, ..self.source.clone() };
+        let found = source.behind().and_then(|behind| Self::find(&source, behind));
+        let why = match found {
+            Ok(Some(other)) if other.work == self.work => return *self = other,
+            Ok(_) => "it says something else of what runs here".into(),
+            Err(why) => {
+                self.tries -= 1;
+                if self.tries > 0 {
+                    return;
+                }
+                why.text(false)
+            }
+        };
+        let Source { topology, log: (log, _), .. } = &source;
+        log.warn(&format!("offload: {topology} changed, and is not gone by: {}", why.trim_end()));
+        (self.source, self.tries) = (source, TRIES);
     }
 
     /// What it counted since it was asked last.
@@ -220,11 +297,15 @@ impl Ahead {
             let (mut is_told, mut leasing) = (false, Leasing::new(&self.compiled));
             let (mut is_last, mut round) = (false, 0_u32);
             loop {
+                let is_time = round.is_multiple_of(ROUNDS);
                 if !is_last {
                     self.lease(&mut leasing, &run, log);
                 }
-                if is_last || round.is_multiple_of(ROUNDS) {
+                if is_last || is_time {
                     self.tell(&run, &mut is_told, log);
+                }
+                if is_time && !is_last {
+                    self.look_again();
                 }
                 round = round.wrapping_add(1);
                 match stopped.recv_timeout(OFTEN) {
