@@ -9,7 +9,7 @@ pub const GUESS: f64 = 20_000.0;
 
 /// Cost profiles.
 #[derive(Clone, Debug, Default)]
-pub struct Costs(Vec<CostProfile>);
+pub struct Costs(Vec<(FileId, CostProfile)>);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,9 @@ pub struct Known<'a> {
     pub cycles: f64,
     /// What was measured.
     pub measured: &'a Cost,
-    /// Where.
+    /// The file that says so.
+    pub file: FileId,
+    /// Where it was measured.
     pub processor: &'a Processor,
     /// When, in seconds since 1970.
     pub unix_time: u64,
@@ -66,7 +68,7 @@ impl Costs {
         }
         match reading.found.is_empty() {
             true => {
-                self.0.push(profile);
+                self.0.push((file, profile));
                 Ok(())
             }
             false => Err(reading.found),
@@ -77,24 +79,28 @@ impl Costs {
     /// earlier.
     pub fn of(&self, wanted: &Wanted<'_>) -> Option<Known<'_>> {
         let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
-        let is_of = |profile: &&CostProfile| {
+        let is_of = |(_, profile): &&(FileId, CostProfile)| {
             wanted.chain.is_some_and(|chain| file(chain) == file(&profile.chain))
         };
         let (own, others): (Vec<_>, Vec<_>) = self.0.iter().rev().partition(is_of);
         let all = || own.iter().chain(&others);
         let named = |name: &str| {
-            all().find_map(|profile| {
+            all().find_map(|(file, profile)| {
                 let function = profile.functions.iter().find(|of| of.name == name)?;
-                Some((*profile, function))
+                Some((*file, profile, function))
             })
         };
-        let (profile, function) = wanted.names.into_iter().find_map(named)?;
-        Some(Known::of(profile, function, wanted))
+        let (file, profile, function) = wanted.names.into_iter().find_map(named)?;
+        Some(Known::of((file, profile), function, wanted))
     }
 }
 
 impl<'a> Known<'a> {
-    fn of(profile: &'a CostProfile, function: &'a FunctionCost, wanted: &Wanted<'_>) -> Self {
+    fn of(
+        (file, profile): (FileId, &'a CostProfile),
+        function: &'a FunctionCost,
+        wanted: &Wanted<'_>,
+    ) -> Self {
         let mut cycles = function.cost.max;
         let mut extended = false;
         let mut along = |slope: f64, more: f64| {
@@ -114,6 +120,7 @@ impl<'a> Known<'a> {
         Self {
             cycles: cycles.max(function.cost.min),
             measured: &function.cost,
+            file,
             processor: &profile.processor,
             unix_time: profile.unix_time,
             extended,

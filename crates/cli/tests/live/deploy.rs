@@ -38,12 +38,13 @@ hosts:
   XXright: { addresses: [10.2.0.2/24, 10.99.0.1/24], gateway: 10.2.0.1, mac: 02:00:00:00:02:02 }
 ";
 
-/// A router, that the switch does all of, and a translator, that is the server's. Whose a frame is, its addresses say.
-const CHAINS: &str = "\
+const HEAD: &str = "\
 packet: 700 bytes
 require: [functions.click]
-chains:
-  - name: router
+";
+
+/// That the switch does all of.
+const ROUTER: &str = "  - name: router
     chain: |
       XXleft -> there :: Side(10.1.0.1, 02:00:00:00:00:01, 02:00:00:00:00:02, 02:00:00:00:02:02) -> XXright;
       XXright -> back :: Side(10.2.0.1, 02:00:00:00:00:02, 02:00:00:00:00:01, 02:00:00:00:01:02) -> XXleft;
@@ -54,7 +55,10 @@ chains:
       - { in: XXright, out: XXleft, dst: 10.1.0.0/24 }
       - { in: XXright, dst: 10.2.0.1/32 }
     slo: { min: 100 Mbps, max: 1 Gbps }
-  - name: nat-8
+";
+
+/// A translator, that is the server's.
+const NAT: &str = "  - name: nat-8
     chain: |
       nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
       XXleft -> nat -> XXleft;
@@ -64,6 +68,18 @@ chains:
       - { in: XXright, dst: 10.2.0.8/32 }
     slo: { min: 100 Mbps, max: 1 Gbps }
 ";
+
+/// Both. Whose a frame is, its addresses say.
+fn chains() -> String {
+    format!("{HEAD}chains:\n{ROUTER}{NAT}")
+}
+
+/// Two translators, for which there is room on two servers; on one there is for the least that they need.
+fn two() -> String {
+    let nat = NAT.replace("100 Mbps, max: 1 Gbps", "1 Gbps, max: 6 Gbps");
+    let other = nat.replace('8', "9");
+    format!("{HEAD}functions: {{ nat: {{ cycles: 1000 }} }}\nchains:\n{nat}{other}")
+}
 
 fn deploy(plan: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(CATENA.0);
@@ -147,7 +163,7 @@ fn two_chains_share_a_switch_and_a_server() {
     if !possible() {
         return;
     }
-    let (rack, plan) = planned("e", CHAINS);
+    let (rack, plan) = planned("e", &chains());
     let told = run(&mut deploy(&plan, &[]));
     for text in ["there on switch, back on switch", "nat on s1", "--down` takes it back"] {
         assert!(told.contains(text), "{text}: {told}");
@@ -184,13 +200,14 @@ fn a_plan_for_something_else_is_refused() {
     if !possible() {
         return;
     }
-    let (rack, plan) = planned("f", CHAINS);
+    let chains = chains();
+    let (rack, plan) = planned("f", &chains);
     rack.write_beside("functions.click", &FUNCTIONS.replace("DecIPTTL -> ", ""));
     refused(&plan, "functions.click changed; place anew");
     rack.write_beside("functions.click", FUNCTIONS);
-    rack.write_beside("chains.yaml", &CHAINS.replace("100 Mbps", "110 Mbps"));
+    rack.write_beside("chains.yaml", &chains.replace("100 Mbps", "110 Mbps"));
     refused(&plan, "chains.yaml changed; place anew");
-    rack.write_beside("chains.yaml", CHAINS);
+    rack.write_beside("chains.yaml", &chains);
     let topology = std::fs::read_to_string(&rack.file).unwrap();
     std::fs::write(&rack.file, topology.replace("10 Gbps", "11 Gbps")).unwrap();
     refused(&plan, "changed; place anew");
@@ -203,7 +220,7 @@ fn a_plan_for_something_else_is_refused() {
     std::fs::write(&plan, "{}").unwrap();
     refused(&plan, "missing field");
     // Both take whatever comes from the left.
-    let both = CHAINS.replace("    traffic:\n", "    on: {}\n    traffic:\n");
+    let both = chains.replace("    traffic:\n", "    on: {}\n    traffic:\n");
     let both = both.replace(", src: 10.1.0.0/24", "").replace(", src: 10.8.0.0/24", "");
     let manifest = rack.write_beside("both.yaml", &both);
     let mut rack = rack;
@@ -218,7 +235,7 @@ fn all_is_taken_back_if_anything_fails() {
     if !possible() {
         return;
     }
-    let (mut rack, plan) = planned("g", CHAINS);
+    let (mut rack, plan) = planned("g", &chains());
     run(&mut rack.within("s1", "ip", &["link", "del", "eth0"]));
     refused(&plan, "server 's1' does not run");
     assert_eq!(rack.entries(), 0);
@@ -274,41 +291,16 @@ fn packets_come_back_from_cores_to_the_switch() {
     let said = deploy(&plan, &["--status", "--json"]).output().unwrap();
     let status: Value = serde_json::from_slice(&said.stdout).unwrap();
     assert_eq!(chain(&status, "both")["dropped"], serde_json::json!({}), "{status}");
-    // The same chain as another plan: it takes the place of what is deployed.
+    // The same chain as another plan: it takes the place of what is deployed, and nothing changes.
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("\"policy\": \"improved\"", "\"policy\": \"mine\""))
         .unwrap();
     let told = run(&mut deploy(&plan, &[]));
-    assert!(told.contains("another plan was deployed: 1 process of servers ended"), "{told}");
+    let expected = "another plan was deployed: 0 processes of servers ended, s1 runs on";
+    assert!(told.contains(expected), "{told}");
     assert!(told.contains("0 entries added"), "{told}");
     exchange(&rack, "10.99.0.1", 1000);
 }
-
-/// Two translators, for which there is room on two servers; on one there is for the least that they need.
-const TWO: &str = "\
-packet: 700 bytes
-require: [functions.click]
-functions: { nat: { cycles: 1000 } }
-chains:
-  - name: nat-8
-    chain: |
-      nat :: Nat(10.8.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.8, 02:00:00:00:00:08, 02:00:00:00:02:02);
-      XXleft -> nat -> XXleft;
-      XXright -> [1] nat [1] -> XXright
-    traffic:
-      - { in: XXleft, out: XXright, src: 10.8.0.0/24 }
-      - { in: XXright, dst: 10.2.0.8/32 }
-    slo: { min: 1 Gbps, max: 6 Gbps }
-  - name: nat-9
-    chain: |
-      nat :: Nat(10.9.0.1, 02:00:00:00:00:01, 02:00:00:00:01:02, 10.2.0.9, 02:00:00:00:00:09, 02:00:00:00:02:02);
-      XXleft -> nat -> XXleft;
-      XXright -> [1] nat [1] -> XXright
-    traffic:
-      - { in: XXleft, out: XXright, src: 10.9.0.0/24 }
-      - { in: XXright, dst: 10.2.0.9/32 }
-    slo: { min: 1 Gbps, max: 6 Gbps }
-";
 
 #[test]
 fn a_server_that_fails_is_replaced_by_another() {
@@ -321,7 +313,7 @@ fn a_server_that_fails_is_replaced_by_another() {
         .replace("s1.eth0]]", "s1.eth0], [XXtor.other, s2.eth0]]")
         .replace("10.8.0.2/24", "10.8.0.2/24, 10.9.0.2/24")
         .replace("10.99.0.1/24", "10.99.0.1/24, 10.99.1.1/24");
-    let (rack, plan) = planned_on(&topology, "k", TWO);
+    let (rack, plan) = planned_on(&topology, "k", &two());
     let told = run(&mut deploy(&plan, &[]));
     assert!(told.contains("nat on s1") && told.contains("nat on s2"), "{told}");
     for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
@@ -400,9 +392,7 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
         .replace("s1.eth0]]", "s1.eth0], [XXtor.other, s2.eth0], [XXtor.third, s3.eth0]]")
         .replace("10.8.0.2/24", "10.8.0.2/24, 10.9.0.2/24")
         .replace("10.99.0.1/24", "10.99.0.1/24, 10.99.1.1/24");
-    let router =
-        &CHAINS[CHAINS.find("  - name: router").unwrap()..CHAINS.find("  - name: nat-8").unwrap()];
-    let (rack, plan) = planned_on(&topology, "l", &(TWO.to_string() + router));
+    let (rack, plan) = planned_on(&topology, "l", &(two() + ROUTER));
     let told = run(&mut deploy(&plan, &[]));
     let of = |name: &str| {
         let line = told.lines().find(|line| line.contains(name)).unwrap();
@@ -419,6 +409,8 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
         let through = ["route", "add", &network, "via", via, "src", source];
         run(&mut rack.within("left", "ip", &through));
     }
+    // A translator that is started anew would give the connection the port of the first one.
+    exchange(&rack, address, 1000);
     let stream = open(&rack, address);
     comes_back(&stream, 50_000);
     let manifest = rack.folder().join("chains.yaml");
@@ -426,6 +418,8 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
     let told = run(&mut deploy(&next, &[]));
     let expected = format!("1 process of servers ended, {stays} runs on");
     assert!(told.contains(&expected) && !told.contains(&format!("nat on {ends}")), "{told}");
+    let moved = if *address == "10.99.0.1" { "nat-9" } else { "nat-8" };
+    assert!(told.contains(&format!("\n{moved}: servers were away for ")), "{told}");
     comes_back(&stream, 50_000);
     all.iter().for_each(|(address, _)| exchange(&rack, address, 50_000));
     // What the switch does alone is counted by the first server, which is another one now.
@@ -437,6 +431,12 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
         chain(&status, "router")["out"].as_f64().unwrap() > 0.0
     });
     drop(flood);
+    // If there is no way back to the first plan, all is as it was.
+    run(&mut rack.within(ends, "ip", &["link", "del", "eth0"]));
+    refused(&plan, &format!("server '{ends}' does not run"));
+    comes_back(&stream, 50_000);
+    all.iter().for_each(|(address, _)| exchange(&rack, address, 50_000));
+    refused(&next, "deployed already");
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_deployment_that_was_cut_short_is_taken_back_by_the_next() {
     if !possible() {
         return;
     }
-    let (rack, plan) = planned("h", CHAINS);
+    let (rack, plan) = planned("h", &chains());
     for is_down in [true, false] {
         let process = Process::start(deploy(&plan, &[]).stdout(Stdio::null()));
         until("entries are there", || rack.entries() > 0);

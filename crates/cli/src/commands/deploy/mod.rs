@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use compiler::partition::Compiled;
@@ -18,6 +18,7 @@ use host::{Failure as Unmade, Journal, Opened};
 use ir::Sources;
 use ir::quantity::{self, Unit};
 use placement::{Document, MadeOf, Plan, check, without_hosts};
+use view::paint::shown;
 
 use crate::commands::compile::{Rack, work};
 use crate::commands::offload::{self, Offload};
@@ -260,8 +261,8 @@ fn planned(
 }
 
 /// Writes the chains as one, and the rack that they run on.
-fn write(at: &Home, joint: &Joint<'_>, rack: &str) -> Result<(), Failure> {
-    for (path, text) in [(at.chain(), joint.joined.text.as_str()), (at.topology(), rack)] {
+fn write(at: &Home, chain: &str, rack: &str) -> Result<(), Failure> {
+    for (path, text) in [(at.chain(), chain), (at.topology(), rack)] {
         guarded_path::write(path.as_ref(), text.as_bytes())
             .map_err(|why| format!("{path}: {why}"))?;
     }
@@ -279,7 +280,7 @@ fn compiled(
     std::fs::create_dir_all(&before.folder)
         .map_err(|why| format!("{}: {why}", before.folder.display()))?;
     let made = (|| {
-        write(&before, joint, rack)?;
+        write(&before, &joint.joined.text, rack)?;
         let (loaded, of) = Rack::load(&before.topology(), limits, &[], &before.chain())?;
         let compiled = Arc::new(of.sited.compile(&loaded, None)?);
         Ok((loaded, of, compiled))
@@ -298,7 +299,7 @@ fn deploy(
     let (task, plan) = planned((path, args.failed.as_ref()), document, made_of, args.limits)?;
     rack::check(&task.rack).map_err(|why| format!("{}: {why}", made_of.topology))?;
     let joint = Joint::of(&task, &plan).map_err(|wrong| wrong.join("\nerror: "))?;
-    let mut state = State::of(&task.problem, &plan, &joint, &task.rack);
+    let mut state = State::of(&task, &plan, &joint);
     state.topology.clone_from(&made_of.topology);
     state.failed.clone_from(&args.failed);
     if let Some((_, Some(before))) = &there
@@ -329,11 +330,14 @@ fn deploy(
     }
     // From here on, something is changed. The switch keeps the entries that are the same.
     let flag = interrupt_flag();
+    let (begin, mut former, mut away) = (Instant::now(), None, Vec::new());
     let mut journal = match there {
         None => Journal::begin(&at.folder).map_err(|why| words(&why))?,
         Some((mut journal, before)) => {
-            if let Some(before) = &before {
-                state.keep(before, &journal);
+            if let Some(mut before) = before {
+                before.forget_ended(&journal);
+                state.keep(&before);
+                former = Some(Former::read(at, before)?);
             }
             let kept: Vec<&Server> = state.servers.iter().filter(|of| of.process != 0).collect();
             let numbers: Vec<u32> = kept.iter().map(|server| server.process).collect();
@@ -345,27 +349,77 @@ fn deploy(
                 ref all => format!(", {} run on", all.join(", ")),
             };
             print(&format!("another plan was deployed: {ended} of servers ended{run_on}\n"));
+            away = state.waiting().map(|name| shown(name).into_owned()).collect();
             journal
         }
     };
+    let io = args.io.as_deref();
+    let is_interrupted = || flag.load(Ordering::Relaxed);
     let installed = (|| {
-        write(at, &joint, &rack)?;
+        write(at, &joint.joined.text, &rack)?;
         let install = Offload::installing(&at.chain(), &at.topology(), args.limits);
         install.run(&loaded, &of, &compiled)?;
-        let is_interrupted = || flag.load(Ordering::Relaxed);
-        server::start_all(&journal, at, &mut state, args.io.as_deref(), &is_interrupted)?;
-        for (path, text) in [(at.file(status::FILE), &*state.to_text()), (at.plan(), text)] {
-            guarded_path::write(path.as_ref(), text.as_bytes())
-                .map_err(|why| format!("{path}: {why}"))?;
+        server::start_all(&journal, at, &mut state, io, &is_interrupted)?;
+        if !away.is_empty() {
+            let (away, time) = (away.join(", "), begin.elapsed().as_secs_f64() * 1e3);
+            print(&format!("{away}: servers were away for {time:.0} ms\n"));
         }
-        Ok(())
+        settle(at, &state, text)
     })();
-    if let Err(why) = installed {
-        print_error("what was installed is taken back\n");
-        take_back(journal, at, args)?;
-        return Err(why);
+    let Err(why) = installed else {
+        journal.stay().map_err(|why| words(&why))?;
+        print(&format!("{}{again}\n", state.text()));
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Some(former) = former {
+        print_error("the plan that was there is deployed again\n");
+        match former.restore(at, &mut journal, args.limits) {
+            Ok(()) => return Err(why),
+            Err(why) => print_error(&format!("warning: {}\n", why.text(false).trim_end())),
+        }
     }
-    journal.stay().map_err(|why| words(&why))?;
-    print(&format!("{}{again}\n", state.text()));
-    Ok(ExitCode::SUCCESS)
+    print_error("what was installed is taken back\n");
+    take_back(journal, at, args)?;
+    Err(why)
+}
+
+/// Writes what is deployed.
+fn settle(at: &Home, state: &State, plan: &str) -> Result<(), Failure> {
+    for (path, text) in [(at.file(status::FILE), &*state.to_text()), (at.plan(), plan)] {
+        guarded_path::write(path.as_ref(), text.as_bytes())
+            .map_err(|why| format!("{path}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// A deployment that another one takes the place of.
+struct Former {
+    state: State,
+    chain: String,
+    rack: String,
+    plan: String,
+}
+
+impl Former {
+    fn read(at: &Home, state: State) -> Result<Self, Failure> {
+        let [chain, rack, plan] = [at.chain(), at.topology(), at.plan()]
+            .map(|path| std::fs::read_to_string(&path).map_err(|why| format!("{path}: {why}")));
+        Ok(Self { state, chain: chain?, rack: rack?, plan: plan? })
+    }
+
+    /// Has it all as it was; servers that still run are not touched, and those that had failed stay away.
+    fn restore(self, at: &Home, journal: &mut Journal, limits: Limits) -> Result<(), Failure> {
+        let Self { mut state, chain, rack, plan } = self;
+        let numbers: Vec<u32> = state.servers.iter().map(|server| server.process).collect();
+        journal.change(&numbers).map_err(|why| words(&why))?;
+        let failed = state.servers.extract_if(.., |server| server.process == 0).collect::<Vec<_>>();
+        state.forget_ended(journal);
+        write(at, &chain, &rack)?;
+        offload::main(&Offload::installing(&at.chain(), &at.topology(), limits))?;
+        let io = state.io.clone();
+        server::start_all(journal, at, &mut state, io.as_deref(), &|| false)?;
+        state.servers.extend(failed);
+        settle(at, &state, &plan)?;
+        journal.stay().map_err(|why| words(&why))
+    }
 }

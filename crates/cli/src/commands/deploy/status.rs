@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 use control::openflow::Switch;
 use engine::control::Client;
 use engine::control::protocol::{Counters, CountersAnswer, LatencyOf};
-use engine::control::rates::{Percentiles, Rates};
+use engine::control::rates::{CoreRates, Percentiles, Rates};
 use host::Journal;
-use ir::topology::{Address, Topology};
-use placement::{Delay, Plan, Problem, Site};
+use ir::topology::Address;
+use placement::{Delay, Plan, Site};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use view::paint::shown;
 use view::placement::rate;
-use view::table::Table;
+use view::table::{Table, grouped};
 
 use super::chains::Joint;
+use crate::commands::place::Task;
 use crate::failure::Failure;
 use crate::terminal::print;
 
@@ -66,12 +67,25 @@ pub(super) struct Chain {
     least: f64,
     /// Its greatest rate, if the switch limits it to that.
     most: Option<f64>,
-    /// Seconds.
+    /// Seconds, and how many they may be.
     delay: f64,
+    most_delay: Option<f64>,
     /// Of it, on cores.
     on_cores: f64,
-    /// Its functions, and the servers where they are planned; none on the switch.
-    functions: Vec<(String, Option<String>)>,
+    functions: Vec<Function>,
+}
+
+/// A function of a chain.
+#[derive(Debug, Serialize, Deserialize)]
+struct Function {
+    name: String,
+    /// The server where it is planned; none on the switch.
+    on: Option<String>,
+    /// The share of the chain's packets that come to it.
+    share: f64,
+    /// What a packet costs on a core, in cycles, and how that is known.
+    cycles: f64,
+    cost: String,
 }
 
 /// A server.
@@ -81,8 +95,9 @@ pub(super) struct Server {
     pub(super) netns: Option<String>,
     /// Its interface towards the switch.
     pub(super) interface: String,
-    /// Cores that are planned.
+    /// Cores that are planned, and their cycles a second.
     pub(super) cores: usize,
+    hertz: f64,
     /// Those that it has.
     pub(super) cpus: Vec<usize>,
     /// Where it is asked.
@@ -93,7 +108,8 @@ pub(super) struct Server {
 
 impl State {
     /// Of a plan.
-    pub(super) fn of(problem: &Problem, plan: &Plan, joint: &Joint<'_>, rack: &Topology) -> Self {
+    pub(super) fn of(task: &Task, plan: &Plan, joint: &Joint<'_>) -> Self {
+        let Task { problem, known: costs, rack, .. } = task;
         let mut cores: BTreeMap<usize, usize> = BTreeMap::new();
         let mut chains = Vec::new();
         for (at, (chain, placed)) in problem.chains.iter().zip(&plan.chains).enumerate() {
@@ -103,9 +119,22 @@ impl State {
             let delay = Delay::of(problem, chain, &placed.sites);
             let place = |site: &Site| site.host().map(|host| problem.hosts[host].name.clone());
             let known = &joint.chains[at].functions.all;
-            let functions = chain.functions.iter().zip(&placed.sites);
+            let functions = chain.functions.iter().zip(&placed.sites).zip(chain.shares());
             // What stands for wires in a plan is no function.
-            let functions = functions.filter(|(of, _)| known.iter().any(|f| f.name == of.name));
+            let functions =
+                functions.filter(|((of, _), _)| known.iter().any(|f| f.name == of.name));
+            let function = |((of, site), share): ((&placement::Function, &Site), f64)| {
+                let mut costs = costs.iter();
+                let cost =
+                    costs.find(|known| known.chain == chain.name && known.function == of.name);
+                Function {
+                    name: of.name.clone(),
+                    on: place(site),
+                    share,
+                    cycles: of.core_cycles,
+                    cost: cost.map_or(String::new(), |known| known.cost.clone()),
+                }
+            };
             let part = &joint.joined.parts[at];
             chains.push(Chain {
                 name: chain.name.clone(),
@@ -116,8 +145,9 @@ impl State {
                 least: chain.slo.min,
                 most: limit(chain.slo.max),
                 delay: delay.total(),
+                most_delay: chain.slo.delay,
                 on_cores: delay.execution,
-                functions: functions.map(|(of, site)| (of.name.clone(), place(site))).collect(),
+                functions: functions.map(function).collect(),
             });
         }
         // Where all is on the switch, somebody takes what that leaves.
@@ -128,7 +158,8 @@ impl State {
             let name = problem.hosts[*host].name.clone();
             let netns = rack.servers.get(&name).and_then(|server| server.netns.clone());
             let (interface, cpus, socket, process) = Default::default();
-            Server { name, netns, interface, cores: *count, cpus, socket, process }
+            let hertz = problem.hosts[*host].hertz;
+            Server { name, netns, interface, cores: *count, hertz, cpus, socket, process }
         };
         let control = rack.switches.values().find_map(|switch| switch.control.as_ref());
         let control = control.map(ToString::to_string);
@@ -138,18 +169,17 @@ impl State {
     }
 
     /// Takes servers of an earlier plan over that run, and do the same by this one.
-    pub(super) fn keep(&mut self, before: &Self, journal: &Journal) {
+    pub(super) fn keep(&mut self, before: &Self) {
         if (self.work, &self.io) != (before.work, &before.io) {
             return;
         }
-        let running = journal.processes();
         for server in &mut self.servers {
             let is_same = |of: &&Server| {
                 of.name == server.name
                     && of.netns == server.netns
                     && of.interface == server.interface
                     && of.cores == server.cores
-                    && running.iter().any(|process| process.number == of.process)
+                    && of.process != 0
             };
             if let Some(of) = before.servers.iter().find(is_same) {
                 server.cpus.clone_from(&of.cpus);
@@ -200,6 +230,27 @@ impl State {
         Ok(Some(state.map_err(|why| format!("{}: {why}", path.display()))?))
     }
 
+    /// Chains that servers have functions of that do not run yet.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+        let runs = |name: &String| {
+            self.servers.iter().any(|server| server.name == *name && server.process != 0)
+        };
+        let waits = move |chain: &&Chain| {
+            chain.functions.iter().any(|of| of.on.as_ref().is_some_and(|on| !runs(on)))
+        };
+        self.chains.iter().filter(waits).map(|chain| chain.name.as_str())
+    }
+
+    /// Forgets the processes of servers that do not run.
+    pub(super) fn forget_ended(&mut self, journal: &Journal) {
+        let running = journal.processes();
+        for server in &mut self.servers {
+            if !running.iter().any(|process| process.number == server.process) {
+                server.process = 0;
+            }
+        }
+    }
+
     /// Whether all its servers run.
     pub(super) fn is_running(&self, journal: &Journal) -> bool {
         let running = journal.processes();
@@ -210,20 +261,49 @@ impl State {
         format!("{:#}\n", json!(self))
     }
 
-    /// How much of a server is used, and how much would be by the costs of the plan.
-    fn load(&self, server: &Server, got: &[Got], busy: f64) -> String {
-        let is_here =
-            |chain: &Chain| chain.functions.iter().any(|(_, on)| on.as_ref() == Some(&server.name));
-        let here = self.chains.iter().zip(got).filter(|(chain, _)| is_here(chain));
-        let planned: f64 = here.map(|(chain, got)| got.packets * chain.on_cores).sum();
+    /// How much of a server is used, how much would be by the costs of the plan, and which of these are off.
+    fn load(&self, server: &Server, got: &[Got], cores: &[CoreRates]) -> Vec<String> {
+        let of = |chain: &'_ Chain, got: &Got| -> Vec<(String, f64, String)> {
+            let here = chain.functions.iter().filter(|of| of.on.as_ref() == Some(&server.name));
+            let line = |of: &Function| {
+                let name = format!("{} of {}", shown(&of.name), shown(&chain.name));
+                let cost =
+                    format!("{} cycles a packet, {}", grouped(of.cycles.round() as u64), of.cost);
+                (name, got.packets * of.share * of.cycles, cost)
+            };
+            here.map(line).filter(|(_, planned, _)| *planned > 0.0).collect()
+        };
+        let all: Vec<_> =
+            self.chains.iter().zip(got).flat_map(|(chain, got)| of(chain, got)).collect();
+        let planned: f64 = all.iter().map(|(_, planned, _)| planned).sum();
+        let busy: f64 = cores.iter().map(|core| core.busy).sum();
+        let hertz = |core: &CoreRates| {
+            let known = core.cycles_per_packet.zip(core.ns_per_packet).filter(|(_, ns)| *ns > 0.0);
+            known.map_or(server.hertz, |(cycles, ns)| cycles / ns * 1e9)
+        };
+        let spent: f64 = cores.iter().map(|core| core.busy * hertz(core)).sum();
         let said = format!("{}: {busy:.3} of {} cores busy", server.name, server.cpus.len());
-        match planned > 0.0 {
-            true => format!(
-                "{said}; {planned:.3} by the costs of the plan, so functions there cost {:.2} times what it says",
-                busy / planned
-            ),
-            false => said,
+        if planned == 0.0 || spent == 0.0 {
+            return vec![said];
         }
+        let times = spent / planned;
+        let mut lines = vec![format!(
+            "{said}; {:.3} by the costs of the plan, so functions there cost {times:.2} times what it says",
+            planned / server.hertz
+        )];
+        if (1.0 / OFF..=OFF).contains(&times) {
+            return lines;
+        }
+        match &all[..] {
+            [(name, _, cost)] => lines.push(format!("  off: {name}: planned with {cost}")),
+            all => {
+                lines.push("  off is at least one of these, which no count tells apart:".into());
+                lines.extend(
+                    all.iter().map(|(name, _, cost)| format!("    {name}: planned with {cost}")),
+                );
+            }
+        }
+        lines
     }
 
     /// What runs where.
@@ -232,8 +312,8 @@ impl State {
         for chain in &self.chains {
             let functions = chain.functions.iter();
             let functions: Vec<String> = functions
-                .map(|(name, on)| {
-                    format!("{} on {}", shown(name), on.as_deref().unwrap_or("switch"))
+                .map(|of| {
+                    format!("{} on {}", shown(&of.name), of.on.as_deref().unwrap_or("switch"))
                 })
                 .collect();
             table.row([shown(&chain.name).into(), rate(chain.rate), functions.join(", ")]);
@@ -289,7 +369,7 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
     let (_sender, end) = channel::<()>();
     let _ = end.recv_timeout(period);
     let mut got: Vec<Got> = state.chains.iter().map(|_| Got::default()).collect();
-    let mut lines = Vec::new();
+    let (mut loads, mut lines) = (Vec::new(), Vec::<String>::new());
     for (server, (mut client, then)) in clients {
         let now = match ask(server, Some(&mut client)) {
             Ok((_, now)) => now,
@@ -299,11 +379,6 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
             }
         };
         let rates = Rates::between(&then, &now);
-        let mut here: Vec<Got> = state.chains.iter().map(|_| Got::default()).collect();
-        for (chain, got) in state.chains.iter().zip(&mut here) {
-            got.add(chain, &rates);
-        }
-        lines.push(state.load(server, &here, rates.cores.iter().map(|core| core.busy).sum()));
         for (chain, got) in state.chains.iter().zip(&mut got) {
             got.add(chain, &rates);
         }
@@ -314,7 +389,10 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
         if unclaimed > 0.0 {
             lines.push(format!("{}: {unclaimed:.0} frames a second are no chain's", server.name));
         }
+        loads.push((server, rates.cores));
     }
+    let loads = loads.iter().flat_map(|(server, cores)| state.load(server, &got, cores));
+    let lines: Vec<String> = loads.chain(lines).collect();
     let after = dropped(&mut wrong);
     let seconds = begin.elapsed().as_secs_f64();
     for (at, (before, after)) in before.iter().zip(&after).enumerate() {
@@ -329,7 +407,10 @@ pub(super) fn show(folder: &Path, period: Duration, as_json: bool) -> Result<Exi
         let chain = |((chain, got), (is_well, verdict)): ((&Chain, &Got), &(bool, String))| {
             json!({
                 "name": chain.name,
-                "planned": {"rate": chain.rate, "least": chain.least, "delay": chain.delay},
+                "planned": {
+                    "rate": chain.rate, "least": chain.least, "delay": chain.delay, "most_delay": chain.most_delay,
+                },
+                "delay": chain.takes(got),
                 "in": got.taken,
                 "out": got.given,
                 "dropped": got.dropped,
@@ -397,7 +478,7 @@ impl Got {
         }
         *self.dropped.entry("over its greatest rate".into()).or_default() += packets;
         // What the switch does with packets it counts before it drops some; servers count what comes to them.
-        match chain.functions.iter().all(|(_, on)| on.is_none()) {
+        match chain.functions.iter().all(|of| of.on.is_none()) {
             true => self.given = (self.given - bits).max(0.0),
             false => self.taken += bits,
         }
@@ -428,19 +509,121 @@ impl Got {
 /// What is taken as met, of a rate.
 const NEARLY: f64 = 0.95;
 
+/// How many times more or less than planned a cost is that is off.
+const OFF: f64 = 1.25;
+
+impl Chain {
+    /// How long half of its packets take: as planned, but on cores as measured.
+    fn takes(&self, got: &Got) -> Option<f64> {
+        let on_cores = got.delay.as_ref()?.p50 as f64 / 1e9;
+        Some(self.delay - self.on_cores + on_cores)
+    }
+}
+
 /// Whether a chain has what was planned, and what is off.
 fn verdict(chain: &Chain, got: &Got) -> (bool, String) {
     let wanted = got.taken.min(chain.rate);
-    match () {
-        () if got.taken == 0.0 => (true, "no traffic".into()),
-        () if got.given < NEARLY * got.taken.min(chain.least) => (
+    let late = chain.takes(got).zip(chain.most_delay).filter(|(takes, most)| takes > most);
+    match late {
+        _ if got.taken == 0.0 => (true, "no traffic".into()),
+        _ if got.given < NEARLY * got.taken.min(chain.least) => (
             false,
             format!("short of its least rate by {}", rate(got.taken.min(chain.least) - got.given)),
         ),
-        () if got.given < NEARLY * wanted => {
+        Some((takes, most)) => {
+            let [takes, most] = [takes, most].map(|time| format!("{:.1} us", time * 1e6));
+            (false, format!("half of its packets take {takes} or more, of {most} at most"))
+        }
+        None if got.given < NEARLY * wanted => {
             (true, format!("{} less leave than were planned", rate(wanted - got.given)))
         }
-        () if got.taken < NEARLY * chain.rate => (true, "less comes than was planned".into()),
-        () => (true, "as planned".into()),
+        None if got.taken < NEARLY * chain.rate => (true, "less comes than was planned".into()),
+        None => (true, "as planned".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str, on: Option<&str>) -> Function {
+        let (name, on) = (name.to_string(), on.map(Into::into));
+        Function { name, on, share: 1.0, cycles: 1000.0, cost: "as the manifest says".into() }
+    }
+
+    fn state(functions: Vec<Function>) -> State {
+        let chain = Chain {
+            name: "c".into(),
+            prefix: "c".into(),
+            ingress: Vec::new(),
+            egress: Vec::new(),
+            rate: 1e9,
+            least: 1e8,
+            most: None,
+            delay: 20e-6,
+            most_delay: Some(50e-6),
+            on_cores: 5e-6,
+            functions,
+        };
+        let server = Server {
+            name: "s1".into(),
+            netns: None,
+            interface: "eth0".into(),
+            cores: 1,
+            hertz: 2e9,
+            cpus: vec![0],
+            socket: String::new(),
+            process: 0,
+        };
+        let (topology, control, failed, work, io) = Default::default();
+        State { chains: vec![chain], servers: vec![server], topology, control, failed, work, io }
+    }
+
+    fn got(p50: u64) -> Got {
+        let (of, name) = (LatencyOf::Chain, "c".to_string());
+        let delay = Percentiles { of, name, packets: 9, p50, p90: p50, p99: p50, p999: p50 };
+        let (packets, taken, given) = (1e6, 1e9, 1e9);
+        Got { packets, taken, given, dropped: BTreeMap::new(), delay: Some(delay) }
+    }
+
+    #[test]
+    fn a_chain_whose_packets_take_too_long_is_not_well() {
+        let state = state(Vec::new());
+        assert_eq!(verdict(&state.chains[0], &got(35_000)), (true, "as planned".into()));
+        let (is_well, why) = verdict(&state.chains[0], &got(35_100));
+        assert!(!is_well);
+        assert_eq!(why, "half of its packets take 50.1 us or more, of 50.0 us at most");
+    }
+
+    #[test]
+    fn what_a_profile_says_wrong_is_named() {
+        let core = |busy: f64| {
+            let (worker, cpu, taken, given, dropped) = (0, Some(0), 1e6, 1e6, 0.0);
+            let (ns_per_packet, cycles_per_packet) = (None, None);
+            let (packets_per_round, held, flows) = (None, 0, 0);
+            CoreRates {
+                worker,
+                cpu,
+                taken,
+                given,
+                dropped,
+                busy,
+                ns_per_packet,
+                cycles_per_packet,
+                packets_per_round,
+                held,
+                flows,
+            }
+        };
+        let one = state(vec![function("nat", Some("s1")), function("acl", None)]);
+        let lines = |state: &State, busy| state.load(&state.servers[0], &[got(0)], &[core(busy)]);
+        let [said] = &lines(&one, 0.6)[..] else { panic!("nothing is off") };
+        assert!(said.contains("0.600 of 1 cores busy; 0.500 by the costs"), "{said}");
+        let off = lines(&one, 0.65);
+        let named = "  off: nat of c: planned with 1,000 cycles a packet, as the manifest says";
+        assert_eq!(off[1..], [named]);
+        let two = state(vec![function("nat", Some("s1")), function("acl", Some("s1"))]);
+        assert_eq!(lines(&two, 1.0).len(), 1);
+        assert_eq!(lines(&two, 0.5).len(), 4);
     }
 }

@@ -221,7 +221,10 @@ impl<'a> Chains<'a> {
         let (cycles, is_guess) = cost.as_ref().map_or((GUESS, true), |known| (known.cycles, false));
         let words = cost.map_or_else(
             || "a guess: no profile has it".to_string(),
-            |known| view::candidates::cost(&known, self.now),
+            |known| {
+                let file = self.sources.name(known.file);
+                format!("{}, in {file}", view::candidates::cost(&known, self.now))
+            },
         );
         let mut runs_on: Vec<Kind> =
             devices.iter().filter(|of| of.runs).map(|of| of.kind).chain([Kind::Core]).collect();

@@ -131,7 +131,7 @@ pub(crate) struct Task {
     /// Whether the manifest asks for max-min fairness.
     is_fair: bool,
     /// What is known of functions that are Click.
-    known: Vec<Known>,
+    pub(crate) known: Vec<Known>,
     /// The name of the switch.
     name: String,
     /// What it holds.
