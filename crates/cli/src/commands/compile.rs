@@ -1,5 +1,7 @@
 //! `catena compile`: what a chain becomes on devices that are no cores.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,9 +14,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::stages::{Hardware, fit};
 use codegen::{File, Target, target_for};
-use compiler::Chain;
 use compiler::partition::{self, Compiled, Offload, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
+use compiler::{Back, Chain};
 use dataplane::guarded_path;
 use dataplane::io::{InterfaceSpec, Uplink, Wire};
 use ir::topology::{Topology, Vocabulary};
@@ -277,19 +279,32 @@ pub(crate) struct Behind {
 }
 
 /// A number that is another one if cores behind the switch would do anything else with what comes to them. Which of several
-/// servers gets it, and how fast, does not count.
+/// servers gets it, and how fast, does not count: wires by which packets come back are known by their numbers, whichever server
+/// they are from.
 pub(crate) fn work(loaded: &Loaded, rack: &Rack, compiled: &Compiled) -> u64 {
+    let ports = &rack.sited.site.ports;
+    let mut back: Vec<_> = ports.iter().filter(|(_, port)| port.from.is_some()).collect();
+    // Some names begin with others.
+    back.sort_by_key(|(wire, _)| Reverse(wire.len()));
+    let common = |text: &str| {
+        back.iter().fold(text.to_string(), |text, (wire, port)| {
+            let number = format!("\0{}", port.number);
+            text.replace(wire.as_str(), &number).replace(&Back::letters(wire), &number)
+        })
+    };
     let mut hashed = Hashed::default();
     for (_, text) in loaded.sources.all() {
-        text.hash(&mut hashed.0);
+        common(text).hash(&mut hashed.0);
     }
-    let ports = rack.sited.site.ports.iter().map(|(wire, port)| (wire, port.number, port.from));
+    let numbers: BTreeMap<String, u32> =
+        ports.iter().map(|(wire, port)| (common(wire), port.number)).collect();
     // What is written here cannot fail.
-    let _ = write!(hashed, "{:?}", ports.collect::<Vec<_>>());
+    let _ = write!(hashed, "{numbers:?}");
     for part in &compiled.parts {
         let Offload { segment, continuations, handoffs, .. } = &part.offload;
-        let numbers: Vec<_> = handoffs.keys().collect();
-        let of = (&part.wires, &segment.ingress, &part.program, continuations, numbers);
+        let wires: Vec<String> = part.wires.iter().map(|wire| common(wire)).collect();
+        let tags: Vec<_> = handoffs.keys().collect();
+        let of = (wires, &segment.ingress, &part.program, continuations, tags);
         let _ = write!(hashed, "{of:?}");
     }
     hashed.0.finish()

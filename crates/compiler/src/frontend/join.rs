@@ -59,12 +59,17 @@ pub struct Back {
 }
 
 impl Back {
+    /// How names of elements have the name of a wire.
+    pub fn letters(wire: &str) -> String {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        wire.chars().map(letter).collect()
+    }
+
     /// Takes the connections out of a chain; what stands there instead, in Click.
     fn cut(&self, chain: &mut Chain, number: usize) -> String {
         let Self { wire, from, to } = self;
         chain.graph.edges.retain(|edge| edge.to != *to || !from.contains(&edge.from));
-        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = format!("back{number}_{wire}").chars().map(letter).collect();
+        let mut name = format!("back{number}_{}", Self::letters(wire));
         let is_taken = |name: &str| chain.graph.nodes.iter().any(|of| of.name.starts_with(name));
         while is_taken(&name) {
             name.push('_');

@@ -154,6 +154,8 @@ impl Site {
         // Numbers that no port has.
         let is_free = |number: &u32| switch.ports.values().all(|of| of.number != *number);
         let mut free = (1..=u32::from(TAGS)).rev().filter(is_free);
+        // A wire keeps its number if another server has it.
+        back.sort_by_key(|(wire, _)| wire.rsplit_once('/').map(|(server, name)| (name, server)));
         for (wire, server) in back {
             let from = topology.peer(&server).filter(|port| port.device == name);
             let from = from.and_then(|port| switch.ports.get(&port.port));

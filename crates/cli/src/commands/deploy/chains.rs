@@ -32,8 +32,7 @@ impl<'a> Joint<'a> {
             ]);
         }
         let takes: Vec<Vec<Taken>> = chains.iter().map(|chain| taken(&chain.traffic)).collect();
-        let mut seats =
-            Seats { task, wrong: Vec::new(), ways: BTreeMap::new(), runs: BTreeMap::new() };
+        let mut seats = Seats { task, wrong: Vec::new(), ways: 0, runs: BTreeMap::new() };
         let of = |(at, placed)| seats.chain(at, placed);
         let back: Vec<Vec<Back>> = plan.chains.iter().enumerate().map(of).collect();
         let Seats { wrong, runs, .. } = seats;
@@ -154,8 +153,8 @@ impl<'a> Joint<'a> {
 struct Seats<'a> {
     task: &'a Task,
     wrong: Vec<String>,
-    /// By server: the ways back from there.
-    ways: BTreeMap<usize, usize>,
+    /// Ways back so far: each has a number of its own, whichever server it is from.
+    ways: usize,
     runs: BTreeMap<String, Vec<(usize, NodeId)>>,
 }
 
@@ -193,7 +192,7 @@ impl Seats<'_> {
             }
         }
         let graph = &of.chain.graph;
-        let mut ends: BTreeMap<(usize, Port), Vec<Port>> = BTreeMap::new();
+        let mut ends: BTreeMap<(Port, usize), Vec<Port>> = BTreeMap::new();
         for edge in &graph.edges {
             let (from, to) = (sites.get(&edge.from.node), sites.get(&edge.to.node));
             let (Some(Site::Core(host)), Some(to)) = (from, to) else { continue };
@@ -206,13 +205,13 @@ impl Seats<'_> {
                     of.name, graph.nodes[edge.to.node].name
                 ));
             }
-            let from = ends.entry((*host, edge.to)).or_default();
+            let from = ends.entry((edge.to, *host)).or_default();
             if !from.contains(&edge.from) {
                 from.push(edge.from);
             }
         }
         let mut all = Vec::new();
-        for ((host, to), from) in ends {
+        for ((to, host), from) in ends {
             let server = &problem.hosts[host].name;
             let mut ports = rack.servers.get(server).into_iter().flat_map(|of| of.ports.keys());
             let is_linked = |port: &&String| {
@@ -220,9 +219,8 @@ impl Seats<'_> {
                 rack.peer(&port).is_some_and(|peer| rack.switches.contains_key(&peer.device))
             };
             let Some(port) = ports.find(is_linked) else { continue };
-            let way = self.ways.entry(host).or_default();
-            *way += 1;
-            all.push(Back { wire: format!("{server}.{port}/{way}"), from, to });
+            self.ways += 1;
+            all.push(Back { wire: format!("{server}.{port}/{}", self.ways), from, to });
         }
         all
     }

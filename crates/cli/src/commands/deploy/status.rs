@@ -283,7 +283,7 @@ impl State {
         };
         let spent: f64 = cores.iter().map(|core| core.busy * hertz(core)).sum();
         let said = format!("{}: {busy:.3} of {} cores busy", server.name, server.cpus.len());
-        if planned == 0.0 || spent == 0.0 {
+        if planned == 0.0 || busy < LITTLE {
             return vec![said];
         }
         let times = spent / planned;
@@ -511,6 +511,9 @@ const NEARLY: f64 = 0.95;
 
 /// How many times more or less than planned a cost is that is off.
 const OFF: f64 = 1.25;
+
+/// Cores that are hardly busy: what packets cost there is not what they cost under load.
+const LITTLE: f64 = 0.01;
 
 impl Chain {
     /// How long half of its packets take: as planned, but on cores as measured.
