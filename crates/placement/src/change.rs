@@ -9,11 +9,11 @@ use crate::dual::{UNIT, dual};
 use crate::options::{self, EXACT};
 use crate::pack::{Packed, Packer};
 use crate::plan::{Placed, Plan, Site};
-use crate::policy::{NotPlaced, at_rates_of};
+use crate::policy::{NotPlaced, at_rates_of, trimmed};
 use crate::problem::{Chain, Problem, Switch};
 use crate::rack::Rack;
 use crate::search::{MANY, improved};
-use crate::seat::{Left, Seat, gain};
+use crate::seat::{Left, Needs, Seat, gain};
 use crate::shape::Shape;
 
 /// The share by which a plan must be better than one with fewer moves.
@@ -101,6 +101,16 @@ pub fn backup(
     changed(problem, switch, (&last, &[down]), false, go_on)
 }
 
+/// How one plan becomes another when a host fails.
+pub fn way(problem: &Problem, plan: &Plan, down: usize, next: Plan) -> Changed {
+    let last: Vec<Option<Placed>> = plan.chains.iter().cloned().map(Some).collect();
+    let less = without_hosts(problem, &[down]);
+    let chains = less.chains.iter().zip(&last);
+    let seats: Vec<_> = chains.map(|(chain, last)| held(&less, chain, last)).collect();
+    let steps = steps(problem, (&last, &seats), &[down], &next);
+    Changed { moved: moved(&last, &next), steps, plan: next }
+}
+
 fn changed(
     problem: &Problem,
     switch: &dyn Switch,
@@ -119,21 +129,20 @@ fn changed(
     let seats: Vec<Option<Held>> =
         problem.chains.iter().zip(last).map(|(chain, last)| held(&less, chain, last)).collect();
     let kept = repaired(&less, switch, last, &seats, go_on);
-    // Of many chains, those that have a place keep it: what all anew would gain takes too long to be found out.
-    let best = match &kept {
-        Some(_) if !all_anew => None,
-        _ => Some(improved(&less, switch, go_on)),
-    };
+    let best = |go_on| improved(&less, switch, go_on).map(|plan| trimmed(&less, plan));
     let of = |plan: &Plan| gained(&less, plan);
-    let plan = match (kept, best) {
-        (Some(kept), Some(Ok(best))) => {
-            let moves = |plan: &Plan| price(problem, last, plan) / UNIT;
-            let (gain, more) = (of(&kept), of(&best) - moves(&best) + moves(&kept));
-            if more > gain + WORTH * gain.abs() { best } else { kept }
-        }
-        (Some(kept), _) => kept,
-        (None, Some(best)) => best?,
-        (None, None) => return Err(NotPlaced::Infeasible),
+    let plan = match kept {
+        // Of many chains, those that have a place keep it: what all anew would gain takes too long to be found out.
+        Some(kept) if !all_anew => kept,
+        Some(kept) => match best(go_on) {
+            Ok(best) => {
+                let moves = |plan: &Plan| price(problem, last, plan) / UNIT;
+                let (gain, more) = (of(&kept), of(&best) - moves(&best) + moves(&kept));
+                if more > gain + WORTH * gain.abs() { best } else { kept }
+            }
+            Err(_) => kept,
+        },
+        None => best(go_on)?,
     };
     let steps = steps(problem, (last, &seats), down, &plan);
     Ok(Changed { moved: moved(last, &plan), steps, plan })
@@ -179,28 +188,58 @@ fn moved(last: &[Option<Placed>], plan: &Plan) -> Vec<(usize, usize)> {
     last.iter().zip(&plan.chains).enumerate().flat_map(of).collect()
 }
 
-/// What a chain takes where it is, and the rate that its cores allow.
-type Held = (Seat, f64);
+/// Hosts whose cores or cards a chain is on.
+fn hosts(placed: &Placed) -> impl Iterator<Item = usize> {
+    let of_cores = placed.cores.iter().flat_map(BTreeMap::keys).copied();
+    of_cores.chain(placed.sites.iter().filter_map(|site| site.host()))
+}
+
+/// What a chain takes where it is.
+#[derive(Clone)]
+struct Held {
+    needs: Needs,
+    /// The rate that its cores allow.
+    limit: f64,
+    /// By group: cores that its least rate does not need.
+    spare: Vec<usize>,
+}
+
+impl Held {
+    fn of(problem: &Problem, chain: &Chain, shape: &Shape, placed: &Placed) -> Self {
+        // Replicas on several hosts keep theirs.
+        let spare = |(group, on): (usize, &BTreeMap<usize, usize>)| {
+            let needed = chain.slo.min / shape.core_rate(problem, group) * (1.0 - EXACT);
+            let given: usize = on.values().sum();
+            if on.len() == 1 { given - (needed.ceil() as usize).clamp(1, given) } else { 0 }
+        };
+        let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
+        Self {
+            needs: Needs::in_shape(shape, placed),
+            limit: shape.rate(problem, chain, &cores),
+            spare: placed.cores.iter().enumerate().map(spare).collect(),
+        }
+    }
+}
 
 /// The same, if it still has its SLO there.
 fn held(problem: &Problem, chain: &Chain, last: &Option<Placed>) -> Option<Held> {
     let placed = last.as_ref()?;
-    let hosts = placed.cores.iter().flat_map(BTreeMap::keys).copied();
-    let mut hosts = hosts.chain(placed.sites.iter().filter_map(|site| site.host()));
     let is_there =
         |host: usize| problem.hosts.get(host).is_some_and(|of| of.cores > 0 || of.card.is_some());
-    if !hosts.all(is_there) || is_possible(problem, chain, placed).is_err() {
+    if !hosts(placed).all(is_there) || is_possible(problem, chain, placed).is_err() {
         return None;
     }
     let shape = Shape::of(problem, chain, placed.sites.clone());
-    let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
-    let mut with_groups = shape.groups.iter().zip(&cores);
-    let limit = shape.rate(problem, chain, &cores);
-    let is_enough = with_groups.all(|(group, cores)| *cores == 1 || group.replicates)
-        && limit >= chain.slo.min * (1.0 - EXACT)
+    let mut with_groups = shape.groups.iter().zip(&placed.cores);
+    let is_one = |on: &BTreeMap<usize, usize>| on.values().sum::<usize>() == 1;
+    let may_be = with_groups.all(|(group, on)| group.replicates || is_one(on))
         && chain.slo.delay.is_none_or(|delay| shape.delay <= delay * (1.0 + EXACT));
-    is_enough.then(|| (Seat::on(&shape, placed), limit))
+    let held = may_be.then(|| Held::of(problem, chain, &shape, placed))?;
+    (held.limit >= chain.slo.min * (1.0 - EXACT)).then_some(held)
 }
+
+/// A chain in the next plan: where it was, or elsewhere.
+type Next<'a> = (Cow<'a, Placed>, Cow<'a, Held>);
 
 /// The last plan with chains placed anew only where they must be.
 fn repaired(
@@ -211,13 +250,13 @@ fn repaired(
     go_on: &mut dyn FnMut() -> bool,
 ) -> Option<Plan> {
     let mut left = Left::all(problem);
-    let mut held: Vec<Option<(Placed, Held)>> = vec![None; problem.chains.len()];
+    let mut held: Vec<Option<Next<'_>>> = vec![None; problem.chains.len()];
     for (at, chain) in problem.chains.iter().enumerate() {
         if let (Some(placed), Some(of)) = (&last[at], &seats[at])
-            && left.holds(&of.0, chain.slo.min, &BTreeMap::new())
+            && left.holds(&of.needs, chain.slo.min, None)
         {
-            left.take(&of.0, chain.slo.min);
-            held[at] = Some((placed.clone(), of.clone()));
+            left.take(&of.needs, chain.slo.min);
+            held[at] = Some((Cow::Borrowed(placed), Cow::Borrowed(of)));
         }
     }
     let missing: Vec<usize> = (0..held.len()).filter(|at| held[*at].is_none()).collect();
@@ -230,18 +269,16 @@ fn repaired(
         if seats.is_none() {
             // Others have more cores than their least rates need.
             let mut more = left.clone();
-            for (chain, of) in problem.chains.iter().zip(&held) {
-                let Some((placed, _)) = of else { continue };
-                for (group, spare) in spare(problem, chain, placed).into_iter().enumerate() {
-                    let on = placed.cores[group].keys();
-                    on.for_each(|host| more.cores[*host] += spare);
+            for (placed, of) in held.iter().flatten() {
+                for (on, spare) in placed.cores.iter().zip(&of.spare) {
+                    on.keys().for_each(|host| more.cores[*host] += spare);
                 }
             }
             seats = seated(problem, &missing, (&more, true), go_on);
-            let taken = seats.iter().flatten().flat_map(|seat| &seat.cores);
-            for (host, cores) in taken {
-                let short = cores.saturating_sub(left.cores[*host]);
-                left.cores[*host] -= cores - short;
+            let taken = seats.iter().flatten().flat_map(|seat| &seat.needs.0);
+            for (host, need) in taken {
+                let short = need.cores.saturating_sub(left.cores[*host]);
+                left.cores[*host] -= need.cores - short;
                 give_up(problem, &mut held, *host, short)?;
             }
         }
@@ -249,15 +286,16 @@ fn repaired(
             let placed = seat.placed(0.0);
             let chain = &problem.chains[*at];
             let shape = Shape::of(problem, chain, placed.sites.clone());
-            let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
-            held[*at] = Some((placed, (seat, shape.rate(problem, chain, &cores))));
+            let of = Held::of(problem, chain, &shape, &placed);
+            held[*at] = Some((Cow::Owned(placed), Cow::Owned(of)));
         }
     }
-    let (placed, held): (Vec<Placed>, Vec<Held>) =
-        held.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
-    let limits: Vec<f64> = held.iter().map(|(_, limit)| *limit).collect();
-    let seats: Vec<&Seat> = held.iter().map(|(seat, _)| seat).collect();
-    let plan = at_rates_of(problem, placed, &seats, &limits)?;
+    let held = held.into_iter().collect::<Option<Vec<Next<'_>>>>()?;
+    let (placed, held): (Vec<_>, Vec<_>) = held.into_iter().unzip();
+    let limits: Vec<f64> = held.iter().map(|of| of.limit).collect();
+    let needs: Vec<&Needs> = held.iter().map(|of| &of.needs).collect();
+    let placed = placed.into_iter().map(Cow::into_owned).collect();
+    let plan = at_rates_of(problem, placed, &needs, &limits)?;
     let on_switch = plan.chains.iter().enumerate().flat_map(|(chain, placed)| {
         let sites = placed.sites.iter().enumerate();
         let there = sites.filter(|(_, site)| **site == Site::Switch);
@@ -290,39 +328,28 @@ fn seated(
     Some(seats)
 }
 
-/// By group: cores that a chain's least rate does not need. Replicas on several hosts keep theirs.
-fn spare(problem: &Problem, chain: &Chain, placed: &Placed) -> Vec<usize> {
-    let shape = Shape::of(problem, chain, placed.sites.clone());
-    let of = |(group, on): (usize, &BTreeMap<usize, usize>)| {
-        let needed = chain.slo.min / shape.core_rate(problem, group) * (1.0 - EXACT);
-        let given: usize = on.values().sum();
-        if on.len() == 1 { given - (needed.ceil() as usize).clamp(1, given) } else { 0 }
-    };
-    placed.cores.iter().enumerate().map(of).collect()
-}
-
 /// Takes so many cores of a host from chains that have more than their least rates need, each where least is lost.
 fn give_up(
     problem: &Problem,
-    held: &mut [Option<(Placed, Held)>],
+    held: &mut [Option<Next<'_>>],
     host: usize,
     cores: usize,
 ) -> Option<()> {
     for _ in 0..cores {
         let mut least: Option<(f64, usize, usize)> = None;
         for (at, of) in held.iter().enumerate() {
-            let Some((placed, (seat, limit))) = of else { continue };
-            if !seat.cores.contains_key(&host) {
+            let Some((placed, of)) = of else { continue };
+            if of.needs.on(host).cores == 0 {
                 continue;
             }
             let chain = &problem.chains[at];
             let shape = Shape::of(problem, chain, placed.sites.clone());
-            for (group, spare) in spare(problem, chain, placed).into_iter().enumerate() {
-                if spare > 0 && placed.cores[group].contains_key(&host) {
+            for (group, spare) in of.spare.iter().enumerate() {
+                if *spare > 0 && placed.cores[group].contains_key(&host) {
                     let mut fewer: Vec<usize> =
                         placed.cores.iter().map(|on| on.values().sum()).collect();
                     fewer[group] -= 1;
-                    let lost = limit - shape.rate(problem, chain, &fewer);
+                    let lost = of.limit - shape.rate(problem, chain, &fewer);
                     let lost = chain.slo.price * lost;
                     if least.is_none_or(|(least, ..)| lost < least) {
                         least = Some((lost, at, group));
@@ -332,11 +359,10 @@ fn give_up(
         }
         let (_, at, group) = least?;
         let (placed, of) = held[at].as_mut()?;
-        *placed.cores[group].get_mut(&host)? -= 1;
+        *placed.to_mut().cores[group].get_mut(&host)? -= 1;
         let chain = &problem.chains[at];
         let shape = Shape::of(problem, chain, placed.sites.clone());
-        let cores: Vec<usize> = placed.cores.iter().map(|on| on.values().sum()).collect();
-        *of = (Seat::on(&shape, placed), shape.rate(problem, chain, &cores));
+        *of = Cow::Owned(Held::of(problem, chain, &shape, placed));
     }
     Some(())
 }
@@ -378,9 +404,7 @@ fn steps(
     down: &[usize],
     plan: &Plan,
 ) -> Vec<Step> {
-    let is_up = |placed: &Placed| {
-        placed.cores.iter().flat_map(BTreeMap::keys).all(|host| !down.contains(host))
-    };
+    let is_up = |placed: &Placed| hosts(placed).all(|host| !down.contains(&host));
     let is_same = |last: &Option<Placed>, now: &Placed| {
         last.as_ref().is_some_and(|last| (&last.sites, &last.cores) == (&now.sites, &now.cores))
     };
@@ -389,37 +413,34 @@ fn steps(
     }
     let mut left = Left::all(problem);
     down.iter().for_each(|host| left.cores[*host] = 0);
-    let seat = |chain: usize, placed: &Placed| Seat::of(problem, &problem.chains[chain], placed);
+    let needs = |chain: usize, placed: &Placed| Needs::of(problem, &problem.chains[chain], placed);
     let mut waiting = Vec::new();
     for (chain, (last, now)) in last.iter().zip(&plan.chains).enumerate() {
         let min = problem.chains[chain].slo.min;
         let was = last.as_ref().filter(|last| is_up(last)).map(|last| match &seats[chain] {
-            Some((seat, _)) => seat.clone(),
-            None => seat(chain, last),
+            Some(held) => Cow::Borrowed(&held.needs),
+            None => Cow::Owned(needs(chain, last)),
         });
         if let Some(was) = &was {
             left.take(was, min);
         }
         if !is_same(last, now) {
-            waiting.push((chain, was));
+            waiting.push((chain, was, needs(chain, now)));
         }
     }
     let mut steps = Vec::new();
     while !waiting.is_empty() {
         // On the same host cores are handed over one by one.
-        let none = BTreeMap::new();
-        let fits = |(chain, was): &(usize, Option<Seat>)| {
-            let old = was.as_ref().map_or(&none, |was| &was.cores);
-            let new = seat(*chain, &plan.chains[*chain]);
-            left.holds(&new, problem.chains[*chain].slo.min, old)
+        let fits = |(chain, was, now): &(usize, Option<Cow<'_, Needs>>, Needs)| {
+            left.holds(now, problem.chains[*chain].slo.min, was.as_deref())
         };
         let at = waiting.iter().position(fits);
-        let (chain, was) = waiting.remove(at.unwrap_or(0));
+        let (chain, was, now) = waiting.remove(at.unwrap_or(0));
         let of = &problem.chains[chain];
         if let Some(was) = &was {
             left.give(was, of.slo.min);
         }
-        left.take(&seat(chain, &plan.chains[chain]), of.slo.min);
+        left.take(&now, of.slo.min);
         // Where its host failed, what is left of its replicas may be enough.
         let meanwhile = match (&last[chain], &was) {
             (None, _) => 0.0,

@@ -1,7 +1,7 @@
 //! Checking a plan without trusting whoever made it: every constraint is computed anew, in another manner
 //! than plans are made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::plan::{Placed, Plan, Site};
 use crate::problem::{Chain, Edge, Kind, Problem, Replication, Slo, Switch, Wish};
@@ -41,6 +41,9 @@ pub fn check(
     plan: &Plan,
 ) -> Result<Vec<Slack>, Vec<String>> {
     let mut wrong = problem.faults();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     if plan.chains.len() != problem.chains.len() {
         wrong.push(format!(
             "the plan has {} chains, {} are to be placed",
@@ -77,7 +80,7 @@ pub fn check(
             slacks.push(limit("delay", paths.delay(&placed.cores), delay, "s"));
         }
         let traffic = paths.traffic();
-        let firsts = paths.firsts();
+        let firsts = firsts(&paths.leaders());
         for (first, (_, cycles, members)) in paths.groups(&traffic) {
             // `is_possible` made sure that there are as many numbers of cores.
             let number = firsts.iter().position(|of| *of == first).unwrap_or(0);
@@ -184,7 +187,8 @@ pub(crate) fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> 
         }
     }
     let paths = Paths { problem, chain, sites: &placed.sites };
-    let firsts = paths.firsts();
+    let leaders = paths.leaders();
+    let firsts = firsts(&leaders);
     let is_empty = |on: &BTreeMap<usize, usize>| on.is_empty() || on.values().any(|of| *of == 0);
     if placed.cores.len() != firsts.len() || placed.cores.iter().any(is_empty) {
         return Err(format!("{} groups of functions have {:?} cores", firsts.len(), placed.cores));
@@ -199,19 +203,18 @@ pub(crate) fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> 
         }
     }
     // Where replicas are on several hosts, what is next to them must be on none of these.
-    let leaders = paths.leaders();
-    let on = |at: usize| -> BTreeSet<usize> {
-        let leader = leaders.get(&at).and_then(|first| firsts.iter().position(|of| of == first));
-        match leader {
-            Some(group) => placed.cores[group].keys().copied().collect(),
-            None => placed.sites[at].host().into_iter().collect(),
-        }
+    let on = |at: usize| {
+        let group = leaders[at].and_then(|first| firsts.iter().position(|of| *of == first));
+        let alone = placed.sites[at].host().filter(|_| group.is_none());
+        let cores = group.into_iter().flat_map(|group| placed.cores[group].keys().copied());
+        cores.chain(alone)
     };
+    let meet = |a: usize, b: usize| on(a).any(|host| on(b).any(|other| other == host));
     for edge in &chain.edges {
-        let (a, b) = (on(edge.from), on(edge.to));
-        let is_one = leaders.get(&edge.from).is_some_and(|a| leaders.get(&edge.to) == Some(a));
-        let is_beside = a.len() == 1 && a == b;
-        if !is_one && !is_beside && !a.is_disjoint(&b) {
+        let (from, to) = (edge.from, edge.to);
+        let is_one = leaders[from].is_some() && leaders[from] == leaders[to];
+        let is_beside = on(from).count() == 1 && on(from).eq(on(to));
+        if !is_one && !is_beside && meet(from, to) {
             let name = |at: usize| &chain.functions[at].name;
             return Err(format!(
                 "{} and {} are next to each other on a host, and not in one group",
@@ -223,10 +226,9 @@ pub(crate) fn is_possible(problem: &Problem, chain: &Chain, placed: &Placed) -> 
     for wish in &chain.wishes {
         let name = |at: usize| &chain.functions[at].name;
         let kind = |at: usize| placed.sites[at].kind();
-        let is_same = |a: usize, b: usize| kind(a) == kind(b) && on(a) == on(b);
-        let meets = |a: usize, b: usize| {
-            kind(a) == kind(b) && (kind(a) == Kind::Switch || !on(a).is_disjoint(&on(b)))
-        };
+        let is_same = |a: usize, b: usize| kind(a) == kind(b) && on(a).eq(on(b));
+        let meets =
+            |a: usize, b: usize| kind(a) == kind(b) && (kind(a) == Kind::Switch || meet(a, b));
         match wish {
             Wish::Only(at, kinds) if !kinds.contains(&kind(*at)) => {
                 return Err(format!("{} is on a {}, against a wish", name(*at), kind(*at)));
@@ -275,9 +277,10 @@ impl Paths<'_> {
 
     /// By function: the hosts that run it, with their shares of the packets.
     fn hosts(&self, cores: &[BTreeMap<usize, usize>]) -> Vec<Vec<(usize, f64)>> {
-        let (leaders, firsts) = (self.leaders(), self.firsts());
+        let leaders = self.leaders();
+        let firsts = firsts(&leaders);
         let of = |at: usize| {
-            let group = leaders.get(&at).and_then(|first| firsts.iter().position(|of| of == first));
+            let group = leaders[at].and_then(|first| firsts.iter().position(|of| *of == first));
             let Some(group) = group else {
                 return self.sites[at].host().into_iter().map(|host| (host, 1.0)).collect();
             };
@@ -343,19 +346,17 @@ impl Paths<'_> {
     }
 
     /// By function on cores: the first of those that it runs to completion with.
-    fn leaders(&self) -> BTreeMap<usize, usize> {
-        let on_core = |at: &usize| matches!(self.sites[*at], Site::Core(_));
-        let mut leader: BTreeMap<usize, usize> =
-            (0..self.sites.len()).filter(on_core).map(|at| (at, at)).collect();
+    fn leaders(&self) -> Vec<Option<usize>> {
+        let sites = self.sites.iter().enumerate();
+        let own = |(at, site): (usize, &Site)| matches!(site, Site::Core(_)).then_some(at);
+        let mut leader: Vec<Option<usize>> = sites.map(own).collect();
         // As often as it takes: chains are short.
         loop {
             let mut changed = false;
             for edge in &self.chain.edges {
-                let ends = (leader.get(&edge.from).copied(), leader.get(&edge.to).copied());
-                let (Some(a), Some(b)) = ends else { continue };
+                let (Some(a), Some(b)) = (leader[edge.from], leader[edge.to]) else { continue };
                 if self.sites[edge.from] == self.sites[edge.to] && a != b {
-                    leader.insert(edge.from, a.min(b));
-                    leader.insert(edge.to, a.min(b));
+                    (leader[edge.from], leader[edge.to]) = (Some(a.min(b)), Some(a.min(b)));
                     changed = true;
                 }
             }
@@ -365,16 +366,11 @@ impl Paths<'_> {
         }
     }
 
-    /// The first functions of groups, in order.
-    fn firsts(&self) -> Vec<usize> {
-        let leaders = self.leaders();
-        leaders.iter().filter(|(at, leader)| at == leader).map(|(at, _)| *at).collect()
-    }
-
     /// By first function.
     fn groups(&self, traffic: &[f64]) -> BTreeMap<usize, Members> {
         let mut groups: BTreeMap<usize, Members> = BTreeMap::new();
-        for (at, leader) in self.leaders() {
+        for (at, leader) in self.leaders().into_iter().enumerate() {
+            let Some(leader) = leader else { continue };
             let host = self.sites[at].host().unwrap_or(0);
             let group = groups.entry(leader).or_insert((host, 0.0, Vec::new()));
             group.1 += traffic[at] * self.chain.functions[at].core_cycles;
@@ -382,4 +378,10 @@ impl Paths<'_> {
         }
         groups
     }
+}
+
+/// The first functions of groups, in order.
+fn firsts(leaders: &[Option<usize>]) -> Vec<usize> {
+    let all = leaders.iter().enumerate();
+    all.filter(|(at, leader)| **leader == Some(*at)).map(|(at, _)| at).collect()
 }

@@ -72,7 +72,8 @@ impl Delay {
 pub struct Waiting {
     /// In queues of cores on average, if packets come at random and each takes as long (M/D/1); infinite if a core has no time left.
     pub queues: f64,
-    /// For the others of a batch on each core, at most.
+    /// For the others of a full batch on each core. Cycles of a function count by the share of packets that come there: this is
+    /// the mean of all packets, and one that meets every function waits longer.
     pub batch: f64,
 }
 

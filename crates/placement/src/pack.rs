@@ -116,7 +116,7 @@ impl<'a> Packer<'a> {
                 };
                 let found = seat(self.rack, &self.chains()[chain], of(chain), &left, &prefer);
                 let Some(found) = found else { break };
-                left.take(&found, self.chains()[chain].slo.min);
+                left.take(&found.needs, self.chains()[chain].slo.min);
                 seats[chain] = Some(found);
             }
             let Some(seats) = seats.into_iter().collect::<Option<Vec<Seat>>>() else { continue };
@@ -141,7 +141,8 @@ impl<'a> Packer<'a> {
             .map(|(choice, options)| options.choice(*choice).1.rate)
             .collect();
         let chains: Vec<&Chain> = self.chains().iter().collect();
-        let rates = rates(&chains, &seats.iter().collect::<Vec<_>>(), &limits, &self.left)?;
+        let needs: Vec<_> = seats.iter().map(|seat| &seat.needs).collect();
+        let rates = rates(&chains, &needs, &limits, &self.left)?;
         let gain = gain(self.chains(), &rates);
         Some(Packed { seats, rates, gain })
     }
@@ -194,10 +195,11 @@ impl<'a> Packer<'a> {
                 Some(found) => found,
                 None => state.eject(chain, &needs)?,
             };
-            let all = seat.cores.values().sum::<usize>().max(1) as f64;
+            let needs = &seat.needs.0;
+            let all = needs.iter().map(|(_, need)| need.cores).sum::<usize>().max(1) as f64;
             let target = cores(chain, targets[chain]) as f64;
-            for (host, here) in &seat.cores {
-                room[*host] -= target * *here as f64 / all;
+            for (host, need) in needs {
+                room[*host] -= target * need.cores as f64 / all;
             }
             state.put(chain, number, seat);
         }
@@ -257,12 +259,9 @@ impl<'p, 'a> State<'p, 'a> {
     /// The host that a chain is on, if it is one that it could share out.
     fn home(&self, chain: usize) -> Option<usize> {
         let seat = self.seats[chain].as_ref()?;
-        let mut hosts = seat.loads.keys();
-        let host = *hosts.next()?;
-        let is_single = hosts.next().is_none();
-        let pool = self.pool(host);
-        let can = self.packer.table[chain][pool].last().is_some_and(Option::is_some);
-        (is_single && can).then_some(host)
+        let [(host, _)] = seat.needs.0[..] else { return None };
+        let can = self.packer.table[chain][self.pool(host)].last().is_some_and(Option::is_some);
+        can.then_some(host)
     }
 
     fn pool(&self, host: usize) -> usize {
@@ -270,7 +269,7 @@ impl<'p, 'a> State<'p, 'a> {
     }
 
     fn put(&mut self, chain: usize, number: usize, seat: Seat) {
-        self.left.take(&seat, self.packer.chains()[chain].slo.min);
+        self.left.take(&seat.needs, self.packer.chains()[chain].slo.min);
         self.choices[chain] = Some(number);
         self.seats[chain] = Some(seat);
         if let Some(host) = self.home(chain) {
@@ -283,7 +282,7 @@ impl<'p, 'a> State<'p, 'a> {
             self.members[host].retain(|of| *of != chain);
         }
         let seat = self.seats[chain].take()?;
-        self.left.give(&seat, self.packer.chains()[chain].slo.min);
+        self.left.give(&seat.needs, self.packer.chains()[chain].slo.min);
         Some((self.choices[chain].take()?, seat))
     }
 
@@ -318,12 +317,12 @@ impl<'p, 'a> State<'p, 'a> {
                     self.seat(chain, *number, &fullest).map(|seat| (*number, seat))
                 });
                 if let Some((own, seat)) = found {
-                    self.left.take(&seat, self.packer.chains()[chain].slo.min);
+                    self.left.take(&seat.needs, self.packer.chains()[chain].slo.min);
                     let fullest = |host: usize| -(self.left.cores[host] as f64);
                     let moved = needs[other].iter().find_map(|number| {
                         self.seat(other, *number, &fullest).map(|seat| (*number, seat))
                     });
-                    self.left.give(&seat, self.packer.chains()[chain].slo.min);
+                    self.left.give(&seat.needs, self.packer.chains()[chain].slo.min);
                     if let Some((number, there)) = moved {
                         self.put(other, number, there);
                         return Some((own, seat));
@@ -344,10 +343,10 @@ impl<'p, 'a> State<'p, 'a> {
         let mut room = self.left.rates[host];
         for chain in &self.members[host] {
             if let Some(seat) = &self.seats[*chain] {
-                cores += seat.cores.get(&host).copied().unwrap_or(0);
-                let loads = seat.loads.get(&host).copied().unwrap_or_default();
+                let need = seat.needs.on(host);
+                cores += need.cores;
                 room.iter_mut()
-                    .zip(loads)
+                    .zip(need.loads)
                     .for_each(|(room, load)| *room += load * chains[*chain].slo.min);
             }
         }
@@ -410,7 +409,7 @@ impl<'p, 'a> State<'p, 'a> {
         let members = std::mem::take(&mut self.members[host]);
         for chain in members {
             if let Some(seat) = self.seats[chain].take() {
-                self.left.give(&seat, self.packer.chains()[chain].slo.min);
+                self.left.give(&seat.needs, self.packer.chains()[chain].slo.min);
             }
         }
         for (chain, number) in choices {
@@ -468,7 +467,7 @@ impl<'p, 'a> State<'p, 'a> {
                 if a + b > (gains[from] + gains[to]) * (1.0 + 1e-6) + 1e-9 {
                     for of in here.iter().chain(&there) {
                         if let Some(seat) = self.seats[*of].take() {
-                            self.left.give(&seat, self.packer.chains()[*of].slo.min);
+                            self.left.give(&seat.needs, self.packer.chains()[*of].slo.min);
                         }
                     }
                     (self.members[from], self.members[to]) = (Vec::new(), Vec::new());

@@ -7,7 +7,7 @@ use crate::check::check;
 use crate::options::EXACT;
 use crate::plan::{Bound, Placed, Plan};
 use crate::problem::{Chain, Kind, Problem, Switch};
-use crate::seat::{Left, Seat, rates};
+use crate::seat::{Left, Needs, rates};
 use crate::shape::Shape;
 use crate::two_choices::two_choices;
 use crate::{baseline, heuristic, search};
@@ -211,19 +211,19 @@ pub(crate) fn at_best_rates(
     limits: &[f64],
 ) -> Option<Plan> {
     let of = problem.chains.iter().zip(&placed);
-    let seats: Vec<Seat> = of.map(|(chain, placed)| Seat::of(problem, chain, placed)).collect();
-    at_rates_of(problem, placed, &seats.iter().collect::<Vec<_>>(), limits)
+    let needs: Vec<Needs> = of.map(|(chain, placed)| Needs::of(problem, chain, placed)).collect();
+    at_rates_of(problem, placed, &needs.iter().collect::<Vec<_>>(), limits)
 }
 
 /// The same, where it is known what they take.
 pub(crate) fn at_rates_of(
     problem: &Problem,
     mut placed: Vec<Placed>,
-    seats: &[&Seat],
+    needs: &[&Needs],
     limits: &[f64],
 ) -> Option<Plan> {
     let chains: Vec<&Chain> = problem.chains.iter().collect();
-    let rates = rates(&chains, seats, limits, &Left::all(problem))?;
+    let rates = rates(&chains, needs, limits, &Left::all(problem))?;
     placed.iter_mut().zip(rates).for_each(|(placed, rate)| placed.rate = rate);
     Some(Plan { chains: placed, bound: Bound::Unknown })
 }

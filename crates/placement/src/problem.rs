@@ -222,7 +222,8 @@ impl Chain {
             }
         }
         for (at, function) in self.functions.iter().enumerate() {
-            if !function.runs_on.is_empty() && self.kinds(at).is_empty() {
+            let is_free = function.runs_on.is_empty() || self.wishes.is_empty();
+            if !is_free && self.kinds(at).is_empty() {
                 faults.push(format!("wishes leave no kind of device for {}", function.name));
             }
             if function.runs_on.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dual::UNIT;
-use crate::linear::{Compare, Program};
+use crate::linear::{Compare, Program, Solved};
 use crate::options::{Choice, EXACT};
 use crate::plan::{Placed, Site};
 use crate::problem::{Chain, Problem, Wish};
@@ -53,36 +53,93 @@ impl Left {
         Self { cores, rates: self.rates.clone() }
     }
 
-    fn change(&mut self, seat: &Seat, rate: f64, sign: f64) {
-        for (host, cores) in &seat.cores {
+    fn change(&mut self, needs: &Needs, rate: f64, sign: f64) {
+        for (host, need) in &needs.0 {
             let left = &mut self.cores[*host];
-            *left = left.saturating_add_signed((sign as isize) * *cores as isize);
-        }
-        for (host, loads) in &seat.loads {
-            let left = self.rates[*host].iter_mut().zip(loads);
+            *left = left.saturating_add_signed((sign as isize) * need.cores as isize);
+            let left = self.rates[*host].iter_mut().zip(need.loads);
             left.for_each(|(left, load)| *left += sign * load * rate);
         }
     }
 
     /// Whether there is room for what a chain needs at a rate, with cores that it gives back.
-    pub(crate) fn holds(&self, seat: &Seat, rate: f64, back: &BTreeMap<usize, usize>) -> bool {
-        let free = |host: &usize| self.cores[*host] + back.get(host).copied().unwrap_or(0);
-        let carries = |(host, loads): (&usize, &[f64; 3])| {
-            let room = self.rates[*host].iter();
-            room.zip(loads).all(|(room, load)| load * rate <= room * (1.0 + EXACT))
-        };
-        seat.cores.iter().all(|(host, cores)| free(host) >= *cores)
-            && seat.loads.iter().all(carries)
+    pub(crate) fn holds(&self, needs: &Needs, rate: f64, back: Option<&Needs>) -> bool {
+        needs.0.iter().all(|&(host, need)| {
+            let back = back.map_or(0, |back| back.on(host).cores);
+            let mut room = self.rates[host].iter().zip(need.loads);
+            need.cores <= self.cores[host] + back
+                && room.all(|(room, load)| load * rate <= room * (1.0 + EXACT))
+        })
     }
 
     /// Takes what a chain needs at a rate.
-    pub(crate) fn take(&mut self, seat: &Seat, rate: f64) {
-        self.change(seat, rate, -1.0);
+    pub(crate) fn take(&mut self, needs: &Needs, rate: f64) {
+        self.change(needs, rate, -1.0);
     }
 
     /// Gives it back.
-    pub(crate) fn give(&mut self, seat: &Seat, rate: f64) {
-        self.change(seat, rate, 1.0);
+    pub(crate) fn give(&mut self, needs: &Needs, rate: f64) {
+        self.change(needs, rate, 1.0);
+    }
+}
+
+/// What a chain needs of a host: cores, and what each bit takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Need {
+    pub cores: usize,
+    pub loads: [f64; 3],
+}
+
+/// The same by host, in their order: chains are on few.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Needs(pub Vec<(usize, Need)>);
+
+impl Needs {
+    /// Of a placed chain.
+    pub(crate) fn of(problem: &Problem, chain: &Chain, placed: &Placed) -> Self {
+        Self::in_shape(&Shape::of(problem, chain, placed.sites.clone()), placed)
+    }
+
+    /// The same, of a chain that has this shape there.
+    pub(crate) fn in_shape(shape: &Shape, placed: &Placed) -> Self {
+        let mut needs = Self::default();
+        for island in &shape.islands {
+            let groups = || island.groups.iter().flat_map(|group| &placed.cores[*group]);
+            let all: usize = groups().map(|(_, cores)| cores).sum();
+            let load = [island.load.inward, island.load.outward, island.load.card];
+            if all == 0 {
+                needs.add(island.host, 0, load);
+            }
+            for (host, cores) in groups() {
+                let share = *cores as f64 / all as f64;
+                needs.add(*host, *cores, load.map(|load| share * load));
+            }
+        }
+        needs
+    }
+
+    /// What is needed of one host.
+    pub(crate) fn on(&self, host: usize) -> Need {
+        let found = self.0.binary_search_by_key(&host, |(host, _)| *host);
+        found.map_or_else(|_| Need::default(), |at| self.0[at].1)
+    }
+
+    /// Whether a host is one of them.
+    fn are_on(&self, host: usize) -> bool {
+        self.0.binary_search_by_key(&host, |(host, _)| *host).is_ok()
+    }
+
+    fn add(&mut self, host: usize, cores: usize, loads: [f64; 3]) {
+        let at = match self.0.binary_search_by_key(&host, |(host, _)| *host) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (host, Need::default()));
+                at
+            }
+        };
+        let need = &mut self.0[at].1;
+        need.cores += cores;
+        need.loads.iter_mut().zip(loads).for_each(|(sum, load)| *sum += load);
     }
 }
 
@@ -92,10 +149,7 @@ pub(crate) struct Seat {
     pub sites: Vec<Site>,
     /// By group and host.
     pub groups: Vec<BTreeMap<usize, usize>>,
-    /// By host: cores.
-    pub cores: BTreeMap<usize, usize>,
-    /// By host: what each bit takes.
-    pub loads: BTreeMap<usize, [f64; 3]>,
+    pub needs: Needs,
 }
 
 /// Which hosts a chain had rather: those with a greater number.
@@ -112,8 +166,7 @@ pub(crate) fn seat(
     let mut seat = Seat {
         sites: shape.sites.clone(),
         groups: vec![BTreeMap::new(); shape.groups.len()],
-        cores: BTreeMap::new(),
-        loads: BTreeMap::new(),
+        needs: Needs::default(),
     };
     let needs = |island: usize| -> usize {
         shape.islands[island].groups.iter().map(|group| choice.cores[*group]).sum()
@@ -126,23 +179,21 @@ pub(crate) fn seat(
         let (barred, bound) = bounds(chain, shape, at, &hosts_of);
         let load = [island.load.inward, island.load.outward, island.load.card];
         let room = |host: usize, share: f64| {
-            let taken = seat.loads.get(&host).copied().unwrap_or_default();
+            let taken = seat.needs.on(host).loads;
             let all = left.rates[host].iter().zip(load).zip(taken);
             all.into_iter().all(|((left, load), taken)| {
                 let used = chain.slo.min * (load * share + taken);
                 used <= left + EXACT * (1.0 + used)
             })
         };
-        let free = |host: usize| {
-            left.cores[host] - seat.cores.get(&host).copied().unwrap_or(0).min(left.cores[host])
-        };
+        let free = |host: usize| left.cores[host].saturating_sub(seat.needs.on(host).cores);
         let pool = rack.pools[island.host / LANES].iter().copied();
         let pool = pool.filter(|host| !barred.contains(host));
         let pool: Vec<usize> = pool.filter(|host| bound.is_none_or(|of| of == *host)).collect();
         let cores = needs(at);
         let fitting = pool.iter().filter(|host| free(**host) >= cores && room(**host, 1.0));
         // Where the chain is already, packets of it are together.
-        let rank = |host: usize| (seat.cores.contains_key(&host), prefer(host));
+        let rank = |host: usize| (seat.needs.are_on(host), prefer(host));
         let first = fitting.copied().reduce(|best, host| {
             let (a, b) = (rank(best), rank(host));
             match a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)) {
@@ -189,9 +240,7 @@ pub(crate) fn seat(
         }
         for (host, here) in &on {
             let share = if cores == 0 { 1.0 } else { *here as f64 / cores as f64 };
-            *seat.cores.entry(*host).or_default() += here;
-            let sum = seat.loads.entry(*host).or_default();
-            sum.iter_mut().zip(load).for_each(|(sum, load)| *sum += share * load);
+            seat.needs.add(*host, *here, load.map(|load| share * load));
         }
         hosts_of[at] = on.into_keys().collect();
     }
@@ -240,41 +289,6 @@ impl Seat {
     pub(crate) fn placed(&self, rate: f64) -> Placed {
         Placed { sites: self.sites.clone(), cores: self.groups.clone(), rate }
     }
-
-    /// What a placed chain takes.
-    pub(crate) fn of(problem: &Problem, chain: &Chain, placed: &Placed) -> Self {
-        Self::on(&Shape::of(problem, chain, placed.sites.clone()), placed)
-    }
-
-    /// The same, of a chain that has this shape there.
-    pub(crate) fn on(shape: &Shape, placed: &Placed) -> Self {
-        let mut seat = Self {
-            sites: placed.sites.clone(),
-            groups: placed.cores.clone(),
-            cores: BTreeMap::new(),
-            loads: BTreeMap::new(),
-        };
-        for island in &shape.islands {
-            let mut on = BTreeMap::new();
-            for group in &island.groups {
-                for (host, cores) in &placed.cores[*group] {
-                    *on.entry(*host).or_insert(0) += cores;
-                    *seat.cores.entry(*host).or_default() += cores;
-                }
-            }
-            let all: usize = on.values().sum();
-            if all == 0 {
-                on.insert(island.host, 0);
-            }
-            let load = [island.load.inward, island.load.outward, island.load.card];
-            for (host, cores) in on {
-                let share = if all == 0 { 1.0 } else { cores as f64 / all as f64 };
-                let sum = seat.loads.entry(host).or_default();
-                sum.iter_mut().zip(load).for_each(|(sum, load)| *sum += share * load);
-            }
-        }
-        seat
-    }
 }
 
 /// A link or card that is full, and what each bit of which chain takes of it.
@@ -287,7 +301,7 @@ const TOGETHER: usize = 100;
 /// do not carry even the least. `left` is what they share.
 pub(crate) fn rates(
     chains: &[&Chain],
-    seats: &[&Seat],
+    needs: &[&Needs],
     limits: &[f64],
     left: &Left,
 ) -> Option<Vec<f64>> {
@@ -298,9 +312,9 @@ pub(crate) fn rates(
     let mut rates: Vec<f64> =
         chains.iter().zip(limits).map(|(chain, limit)| limit.max(chain.slo.min)).collect();
     let mut used: BTreeMap<(usize, usize), Vec<(usize, f64)>> = BTreeMap::new();
-    for (chain, seat) in seats.iter().enumerate() {
-        for (host, loads) in &seat.loads {
-            for (at, load) in loads.iter().enumerate().filter(|(_, load)| **load > 0.0) {
+    for (chain, needs) in needs.iter().enumerate() {
+        for (host, need) in &needs.0 {
+            for (at, load) in need.loads.iter().enumerate().filter(|(_, load)| **load > 0.0) {
                 used.entry((*host, at)).or_default().push((chain, *load));
             }
         }
@@ -334,46 +348,52 @@ pub(crate) fn rates(
         members.sort_unstable();
         members.dedup();
         let limit = |chain: usize| limits[chain].max(chains[chain].slo.min);
-        if members.len() > TOGETHER {
-            // One after the other, those first that gain most by what they take.
-            members.iter().for_each(|chain| rates[*chain] = chains[*chain].slo.min);
-            if of_part.iter().any(|(key, terms)| sum(terms, &rates) > room(**key) * (1.0 + EXACT)) {
-                return None;
+        if members.len() <= TOGETHER {
+            let mut linear = Program::most();
+            let mut of_chain = BTreeMap::new();
+            for &chain in &members {
+                let bounds = (chains[chain].slo.min / UNIT, limit(chain) / UNIT);
+                of_chain.insert(chain, linear.column(chains[chain].slo.price, bounds));
             }
-            let worth = |chain: usize| {
-                let of = |(_, terms): &Full<'_>| {
-                    terms.iter().filter(|(of, _)| *of == chain).map(|(_, load)| *load).sum::<f64>()
-                };
-                chains[chain].slo.price / of_part.iter().map(of).sum::<f64>()
-            };
-            members.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
-            for chain in members {
-                let mut more = limit(chain) - rates[chain];
-                for (key, terms) in of_part {
-                    for (_, load) in terms.iter().filter(|(of, _)| *of == chain) {
-                        more = more.min((room(**key) - sum(terms, &rates)) / load);
+            for (key, terms) in of_part {
+                let terms: Vec<_> =
+                    terms.iter().map(|(chain, load)| (of_chain[chain], *load)).collect();
+                linear.row(terms, Compare::Most, room(**key) / UNIT);
+            }
+            match linear.solve() {
+                Solved::Best(found) => {
+                    for (chain, rate) in of_chain {
+                        // It may be below by what the solver does not tell apart.
+                        let (least, most) = (chains[chain].slo.min, limit(chain));
+                        rates[chain] = (found.of(rate) * UNIT).clamp(least, most);
                     }
+                    continue;
                 }
-                rates[chain] += more.max(0.0);
+                Solved::Infeasible => return None,
+                // As if they were too many.
+                Solved::Unknown => {}
             }
-            continue;
         }
-        let mut linear = Program::most();
-        let mut of_chain = BTreeMap::new();
-        for &chain in &members {
-            let bounds = (chains[chain].slo.min / UNIT, limit(chain) / UNIT);
-            of_chain.insert(chain, linear.column(chains[chain].slo.price, bounds));
+        // One after the other, those first that gain most by what they take.
+        members.iter().for_each(|chain| rates[*chain] = chains[*chain].slo.min);
+        if of_part.iter().any(|(key, terms)| sum(terms, &rates) > room(**key) * (1.0 + EXACT)) {
+            return None;
         }
-        for (key, terms) in of_part {
-            let terms: Vec<_> =
-                terms.iter().map(|(chain, load)| (of_chain[chain], *load)).collect();
-            linear.row(terms, Compare::Most, room(**key) / UNIT);
-        }
-        let found = linear.solve().best()?;
-        for (chain, rate) in of_chain {
-            // It may be below by what the solver does not tell apart.
-            let (least, most) = (chains[chain].slo.min, limit(chain));
-            rates[chain] = (found.of(rate) * UNIT).clamp(least, most);
+        let worth = |chain: usize| {
+            let of = |(_, terms): &Full<'_>| {
+                terms.iter().filter(|(of, _)| *of == chain).map(|(_, load)| *load).sum::<f64>()
+            };
+            chains[chain].slo.price / of_part.iter().map(of).sum::<f64>()
+        };
+        members.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
+        for chain in members {
+            let mut more = limit(chain) - rates[chain];
+            for (key, terms) in of_part {
+                for (_, load) in terms.iter().filter(|(of, _)| *of == chain) {
+                    more = more.min((room(**key) - sum(terms, &rates)) / load);
+                }
+            }
+            rates[chain] += more.max(0.0);
         }
     }
     Some(rates)

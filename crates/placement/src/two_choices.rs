@@ -9,7 +9,7 @@ use crate::plan::{Placed, Plan, Site};
 use crate::policy::{NotPlaced, at_best_rates};
 use crate::problem::{Chain, Kind, Problem, Switch};
 use crate::rack::Rack;
-use crate::seat::{Left, Seat};
+use crate::seat::{Left, Needs};
 use crate::shape::Shape;
 
 /// A plan, and how many loads were asked for.
@@ -90,7 +90,7 @@ pub fn two_choices(problem: &Problem, switch: &dyn Switch, seed: u64) -> Result<
             drop(all);
             out.extend(two);
         };
-        left.take(&Seat::of(problem, chain, &placed_now), chain.slo.min);
+        left.take(&Needs::of(problem, chain, &placed_now), chain.slo.min);
         limits.push(limit);
         placed.push(placed_now);
     }
@@ -126,9 +126,7 @@ fn on_host(rack: &Rack<'_>, chain: &Chain, kinds: &[Kind], host: usize) -> Optio
 }
 
 fn fits(problem: &Problem, chain: &Chain, placed: &Placed, left: &Left, host: usize) -> bool {
-    let seat = Seat::of(problem, chain, placed);
-    let cores = seat.cores.get(&host).copied().unwrap_or(0);
-    let loads = seat.loads.get(&host).copied().unwrap_or_default();
+    let need = Needs::of(problem, chain, placed).on(host);
     let carries = |(load, room): (&f64, &f64)| load * chain.slo.min <= room * (1.0 + EXACT);
-    cores <= left.cores[host] && loads.iter().zip(&left.rates[host]).all(carries)
+    need.cores <= left.cores[host] && need.loads.iter().zip(&left.rates[host]).all(carries)
 }

@@ -1,8 +1,8 @@
 //! From one plan to the next, chains on one of two servers, and switches with tables in a fixed order.
 
 use placement::{
-    Chain, FixedOrder, Kind, NotPlaced, Placed, Plan, Policy, Problem, Roomy, Site, Switch, Wish,
-    backup, change, check, lemur, place, two_choices, without_hosts,
+    Card, Chain, FixedOrder, Kind, NotPlaced, Placed, Plan, Policy, Problem, Roomy, Site, Switch,
+    Wish, backup, change, check, lemur, place, two_choices, without_hosts,
 };
 
 fn chain(at: usize) -> Chain {
@@ -104,6 +104,21 @@ fn a_backup_moves_nothing_else() {
             assert!(is_on(was, down), "function {function} of chain {chain} was elsewhere");
         }
     }
+}
+
+/// A chain that is on cards alone is down with them.
+#[test]
+fn a_lost_card_takes_its_chain_down() {
+    let mut problem = rack(1, 2);
+    problem.hosts.iter_mut().for_each(|host| host.card = Some(Card { hertz: 1e11 }));
+    let functions = &mut problem.chains[0].functions;
+    functions.iter_mut().for_each(|function| function.runs_on = vec![Kind::Card]);
+    problem.chains[0].slo.min = 1e9;
+    let plan = best(&problem);
+    let down = plan.chains[0].sites[0].host().expect("it is on a card");
+    let next = backup(&problem, &Roomy, &plan, down, &mut || true).expect("there is another");
+    let steps: Vec<_> = next.steps.iter().map(|of| (of.keeps_its_least, of.meanwhile)).collect();
+    assert_eq!(steps, [(false, 0.0)]);
 }
 
 #[test]

@@ -359,7 +359,7 @@ impl Placement<'_> {
         };
         let _ = writeln!(
             text,
-            "waiting, beside that, at this rate: {queues}; up to {} for the others of a batch of {BATCH}",
+            "waiting, beside that, at this rate: {queues}; {} for the others of a full batch of {BATCH}",
             quantity(waiting.batch, "s")
         );
         let shares = chain.shares();

@@ -1,5 +1,6 @@
 //! `catena place`.
 
+use engine::control::protocol::{CountersAnswer, Counts, FunctionCounts};
 use serde_json::Value;
 
 use crate::program::Folder;
@@ -482,6 +483,19 @@ fn plans_have_backups_for_the_failure_of_each_server() {
         "{}",
         next.out
     );
+    // One that is not there is said.
+    let mut fewer = document.clone();
+    fewer["backups"].as_object_mut().unwrap().remove("s2");
+    folder.file("plan.json", fewer.to_string());
+    assert!(check().well().contains("there are no backups for s2; "), "{}", check().out);
+    let hurried = folder.run(PLACE.into_iter().chain(["-o", "plan.json", "--time", "1 ns"]));
+    assert!(hurried.err.contains("there are no backups for "), "{}", hurried.err);
+    // One that says less than it takes.
+    let mut quick = document.clone();
+    quick["backups"]["s1"]["takes"] = 0.001.into();
+    folder.file("plan.json", quick.to_string());
+    let refused = check();
+    assert!(refused.refused().contains("but it says "), "{}", refused.err);
     // A backup that promises more than there is.
     for backup in document["backups"].as_object_mut().unwrap().values_mut() {
         for chain in backup["chains"].as_array_mut().unwrap() {
@@ -496,12 +510,10 @@ fn plans_have_backups_for_the_failure_of_each_server() {
 fn shares_of_branches_come_from_the_counters_of_a_run() {
     let folder = folder();
     let functions = [("acl", 1000), ("Encrypt", 100), ("f", 400)];
-    let functions: Vec<Value> = functions
-        .iter()
-        .map(|(name, packets)| serde_json::json!({"name": name, "packets": packets}))
-        .collect();
-    let counters = serde_json::json!({"workers": [], "all": {"functions": functions}});
-    folder.file("counters.json", counters.to_string());
+    let functions = functions.map(|(name, packets)| FunctionCounts { name: name.into(), packets });
+    let all = Counts { functions: functions.into(), ..Counts::default() };
+    let counters = CountersAnswer { workers: Vec::new(), all: Some(all) };
+    folder.file("counters.json", serde_json::to_string(&counters).unwrap());
     folder.file("chains.yaml", CHAINS.replace("acl: [0.25, 0.75]", "measured: counters.json"));
     let explained = folder.run(PLACE.into_iter().chain(["--explain", "a"]));
     assert!(explained.well().contains("Encrypt      10 %"), "{}", explained.out);

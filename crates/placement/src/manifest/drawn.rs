@@ -17,6 +17,8 @@ pub(super) struct Drawn {
     links: Vec<(usize, usize, usize)>,
     /// By function: the shares of its ports, where they are not equal.
     pub(super) shares: BTreeMap<usize, Vec<f64>>,
+    /// Those that are places where packets enter or leave.
+    pub(super) wires: BTreeSet<usize>,
 }
 
 /// What is wrong, and what to do.
@@ -40,6 +42,7 @@ impl Drawn {
     pub(super) fn of(outline: Outline) -> Self {
         let Outline { functions, mut links, entries, exits } = outline;
         let (mut functions, mut classes): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
+        let inside = functions.len();
         // Packets enter at one place, and leave where no function is behind.
         if entries.len() > 1 {
             let root = functions.len();
@@ -58,7 +61,8 @@ impl Drawn {
             }
         }
         classes.resize(functions.len(), String::new());
-        Self { functions, classes, links, shares: BTreeMap::new() }
+        let wires = (inside..functions.len()).collect();
+        Self { functions, classes, links, shares: BTreeMap::new(), wires }
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {

@@ -23,8 +23,7 @@ pub(super) fn shares(
     for (from, name) in names.iter().enumerate() {
         let ports = drawn.ports(from);
         // Wires are not counted: what comes from them is what all together count.
-        let is_wire = name.contains(' ');
-        if ports == 0 || is_wire {
+        if ports == 0 || drawn.wires.contains(&from) {
             continue;
         }
         let all = counted(from).ok_or_else(|| format!("it has no packets of '{name}'"))?;

@@ -10,6 +10,7 @@ use compiler::functions::{self, Around, Functions, candidate, shared};
 use compiler::partition::Trust;
 use elements::configure::Files;
 use engine::Disk;
+use engine::control::protocol::CountersAnswer;
 use ir::topology::Topology;
 use ir::{Diagnostic, FileId, Sources};
 use placement::{Click, Costs, Function, GUESS, Kind, Library, Outline, Text, Traffic, Wanted};
@@ -317,12 +318,8 @@ impl Library for Chains<'_> {
 
 /// Packets of functions in what `catena ctl counters --json` prints.
 fn counted(text: &str) -> Option<BTreeMap<String, u64>> {
-    let answer: serde_json::Value = serde_json::from_str(text).ok()?;
-    let functions = answer.get("all")?.get("functions")?.as_array()?;
-    let one = |of: &serde_json::Value| {
-        Some((of.get("name")?.as_str()?.to_string(), of.get("packets")?.as_u64()?))
-    };
-    functions.iter().map(one).collect()
+    let answer: CountersAnswer = serde_json::from_str(text).ok()?;
+    Some(answer.all?.functions.into_iter().map(|of| (of.name, of.packets)).collect())
 }
 
 /// Frames that are tried.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use placement::{
-    Backup, Document, MOVE, Plan, Problem, Switch, WORTH, backup, change, check, without_hosts,
+    Backup, Document, MOVE, NotPlaced, Plan, Problem, Switch, WORTH, backup, change, check, way,
+    without_hosts,
 };
 use view::paint::shown;
 use view::placement::rate;
@@ -93,12 +94,31 @@ pub(super) fn backups(
             if !all.is_empty() && !go_on() {
                 break;
             }
-            let next = backup(problem, switch, plan, at, go_on);
-            let next = next.ok().map(|changed| document.backup(problem, &changed));
+            let next = match backup(problem, switch, plan, at, go_on) {
+                Ok(changed) => Some(document.backup(problem, &changed)),
+                // What was not found in time may be there.
+                Err(NotPlaced::Interrupted) => break,
+                Err(_) if !go_on() => break,
+                Err(_) => None,
+            };
             all.insert(host.name.clone(), next);
         }
     }
     all
+}
+
+/// Servers whose failure was not looked at, where there are few enough; in words.
+pub(super) fn left_out(problem: &Problem, backups: &Backups) -> Option<String> {
+    let hosts = problem.hosts.iter().filter(|host| host.cores > 0 || host.card.is_some());
+    let missing = hosts.filter(|host| !backups.contains_key(&host.name));
+    let names: Vec<String> = missing.map(|host| shown(&host.name).to_string()).collect();
+    let is_asked = (2..=MANY).contains(&problem.hosts.len()) && !names.is_empty();
+    is_asked.then(|| {
+        format!(
+            "there are no backups for {}; --time gives more time to find them",
+            names.join(", ")
+        )
+    })
 }
 
 /// What the failure of each server costs by the backups of a plan, each of which is checked.
@@ -107,7 +127,7 @@ pub(super) fn backups(
 /// Which backup does not hold, in words.
 pub(super) fn failures(
     (problem, switch): (&Problem, &dyn Switch),
-    document: &Document,
+    (plan, document): (&Plan, &Document),
 ) -> Result<String, String> {
     let mut text = String::new();
     let before: f64 = document.chains.iter().map(|chain| chain.rate).sum();
@@ -122,6 +142,20 @@ pub(super) fn failures(
         let wrong = |why: String| format!("the backup for {} does not hold:\n  {why}", host.name);
         let next = next.map_err(wrong)?;
         check(&less, switch, &next).map_err(|why| wrong(why.join("\n  ")))?;
+        let way = document.backup(problem, &way(problem, plan, at, next.clone()));
+        // Numbers of a file are not to the last bit.
+        let is_long = (way.takes - backup.takes).abs() > 1e-6 * (1.0 + way.takes);
+        if is_long || (way.moves, &way.short) != (backup.moves, &backup.short) {
+            return Err(wrong(format!(
+                "{} in {:.2} s, and {} short of their least rates, but it says {} in {:.2} s, and {}",
+                moves(way.moves),
+                way.takes,
+                way.short.len(),
+                backup.moves,
+                backup.takes,
+                backup.short.len()
+            )));
+        }
         let short = match &backup.short[..] {
             [] => "all keep their least rates".to_string(),
             short => {
@@ -146,6 +180,9 @@ pub(super) fn failures(
             next.rate() / 1e9,
             before / 1e9
         );
+    }
+    if let Some(left_out) = left_out(problem, &document.backups) {
+        let _ = writeln!(text, "{left_out}");
     }
     Ok(text)
 }

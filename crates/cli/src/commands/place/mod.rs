@@ -65,7 +65,7 @@ pub(crate) struct Place {
     /// less could have it; goes before what the manifest says
     #[arg(long, value_name = "OBJECTIVE", value_parser = ["gain", "fair"])]
     objective: Option<String>,
-    /// How long a plan is looked for; the best until then is the answer
+    /// How long a plan is looked for; the best until then is the answer. With `-o`, as long again for backups
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = time)]
     time: Duration,
     /// The share of cores, links and cards that is left unused
@@ -286,8 +286,8 @@ fn plan(
             true => change::backups((problem, switch), &plan, &with, &mut go_on),
             false => document.backups,
         };
-        let failures =
-            change::failures((problem, switch), &with).map_err(|why| format!("{path}: {why}"))?;
+        let failures = change::failures((problem, switch), (&plan, &with));
+        let failures = failures.map_err(|why| format!("{path}: {why}"))?;
         return Ok((plan, document.policy, failures));
     }
     if let Some(path) = &args.from {
@@ -342,6 +342,9 @@ pub(crate) fn main(args: &Place) -> Result<ExitCode, Failure> {
         let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
         let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
         document.backups = change::backups((&problem, &switch), &plan, &document, &mut go_on);
+        if let Some(left_out) = change::left_out(&problem, &document.backups) {
+            print_error(&format!("warning: {left_out}\n"));
+        }
     }
     let text = format!("{:#}\n", json!(document));
     if let Some(path) = &args.output {
