@@ -2,6 +2,7 @@
 //! elements and programs take it.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use dataplane::ProgramUse;
@@ -175,8 +176,8 @@ fn sample(
     remarks: &mut Vec<String>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Vec<CodeShare>, Failed> {
-    let mut samplers = ThreadSamplers::start(None);
-    let mut sampled = Sampled::new(None);
+    let mut samplers = ThreadSamplers::start(None, false);
+    let mut sampled = Sampled::new(None, &Rc::default());
     for _ in 0..PARTS {
         samplers.run(true);
         chain.saturate(packets.div_ceil(PARTS), is_stopped)?;

@@ -4,10 +4,12 @@
 //! and did not, and *Wait* the rest, in which it waited for I/O or anything else. The first two are the kernel's
 //! (`/proc/PID/task/TID/schedstat`).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use dataplane::clock::Time;
@@ -19,7 +21,7 @@ use super::counters::{Count, Counters, Event, Missing, reasons};
 use super::sampling::{
     CallCount, CodeShare, Sampled, ThreadSamplers, render_calls, render_functions,
 };
-use super::symbols::printable;
+use super::symbols::{Files, printable};
 
 /// The version of the document's format.
 pub const VERSION: u32 = 1;
@@ -28,6 +30,10 @@ pub const VERSION: u32 = 1;
 const STEP: Duration = Duration::from_millis(50);
 /// Threads that are counted and sampled at the same time; of others, times alone are taken.
 const MOST: usize = 512;
+/// Threads that ended and are still listed; of others, what they did is in their process's total alone.
+const ENDED: usize = 1024;
+/// Threads that a process's table has at the most.
+const ROWS: usize = 50;
 /// Open files that a thread takes, and that everything else may take.
 const FILES: (usize, usize) = (Event::ALL.len() + 2, 128);
 
@@ -299,7 +305,7 @@ impl Instruments {
         self.left -= 1;
         let mut counters = Counters::open(Some(tid));
         counters.start();
-        let mut samplers = ThreadSamplers::start(Some(tid));
+        let mut samplers = ThreadSamplers::start(Some(tid), true);
         for one in counters.missing.drain(..) {
             if self.missing.iter().all(|known| known.event != one.event) {
                 self.missing.push(one);
@@ -342,7 +348,17 @@ struct WatchedProcess {
     pid: u32,
     name: String,
     threads: BTreeMap<u32, Watched>,
+    /// Threads that ended and are listed no more, and what they did.
+    unlisted: (u64, Usage),
     sampled: Sampled,
+}
+
+impl WatchedProcess {
+    fn unlist(&mut self, thread: Watched) {
+        let usage = Usage::between(&thread.first, &thread.last, thread.counts);
+        let (count, sum) = &mut self.unlisted;
+        (*count, *sum) = (*count + 1, Usage::sum([&*sum, &usage].into_iter()));
+    }
 }
 
 /// Watches processes, and their threads that come and go, for so long. `wait` waits for the time that it is given, and
@@ -368,10 +384,12 @@ fn watch_in(
 ) -> Result<Report, String> {
     let begin = time.now();
     let mut instruments = Instruments::new();
+    let files = Rc::<Files>::default();
     let mut all: Vec<WatchedProcess> = Vec::new();
     for &pid in pids {
-        let (name, sampled) = (proc.name(pid, pid), Sampled::new(Some(pid)));
-        let mut process = WatchedProcess { pid, name, threads: BTreeMap::new(), sampled };
+        let (name, sampled) = (proc.name(pid, pid), Sampled::new(Some(pid), &files));
+        let (threads, unlisted) = (BTreeMap::new(), (0, Usage::default()));
+        let mut process = WatchedProcess { pid, name, threads, unlisted, sampled };
         look(proc, (time, None), &mut instruments, &mut process)?;
         if process.threads.is_empty() {
             return Err(format!("no process {pid}"));
@@ -394,7 +412,9 @@ fn watch_in(
         }
     }
     let seconds = time.now().saturating_sub(begin) as f64 / 1e9;
-    Ok(report(all, seconds, instruments))
+    let mut report = report(all, seconds, instruments);
+    report.remarks.extend(files.remark());
+    Ok(report)
 }
 
 /// Looks at the threads of a process. Whether any is left.
@@ -404,8 +424,7 @@ fn look(
     instruments: &mut Instruments,
     process: &mut WatchedProcess,
 ) -> Result<bool, String> {
-    let WatchedProcess { pid, threads, sampled, .. } = process;
-    let pid = *pid;
+    let pid = process.pid;
     let present = match proc.threads(pid) {
         Ok(present) => present,
         Err(error) if is_gone(&error) => Vec::new(),
@@ -415,7 +434,7 @@ fn look(
         Err(error) => return Err(format!("process {pid}: {error}")),
     };
     for &tid in &present {
-        if threads.contains_key(&tid) {
+        if process.threads.get(&tid).is_some_and(|watched| !watched.ended) {
             continue;
         }
         // Opening counters takes a while, in which it may end.
@@ -430,28 +449,45 @@ fn look(
         let name = proc.name(pid, tid);
         let (counts, ended) = (Vec::new(), false);
         let watched = Watched { name, first, last: now, instruments: started, counts, ended };
-        threads.insert(tid, watched);
+        // The number of one that ended may be another's.
+        if let Some(other) = process.threads.insert(tid, watched) {
+            process.unlist(other);
+        }
     }
-    for (&tid, watched) in threads.iter_mut().filter(|(_, watched)| !watched.ended) {
+    let (mut listed, mut beyond) = (0, Vec::new());
+    for (&tid, watched) in &mut process.threads {
+        if watched.ended {
+            listed += 1;
+            continue;
+        }
         match proc.snapshot(pid, tid, time.now())? {
             Some(now) => watched.last = now,
             None => watched.ended = true,
         }
         if let Some((counters, samplers)) = &mut watched.instruments {
             watched.counts = counters.read();
-            sampled.collect(samplers);
+            process.sampled.collect(samplers);
             if watched.ended {
                 (watched.instruments, instruments.left) = (None, instruments.left + 1);
             }
         }
+        if watched.ended {
+            listed += 1;
+            beyond.extend((listed > ENDED).then_some(tid));
+        }
     }
-    Ok(threads.values().any(|watched| !watched.ended))
+    for tid in beyond {
+        if let Some(thread) = process.threads.remove(&tid) {
+            process.unlist(thread);
+        }
+    }
+    Ok(process.threads.values().any(|watched| !watched.ended))
 }
 
 fn report(all: Vec<WatchedProcess>, seconds: f64, instruments: Instruments) -> Report {
     let (missing, mut remarks) = instruments.into_remarks();
     let mut processes = Vec::new();
-    for WatchedProcess { pid, name, threads: watched, sampled } in all {
+    for WatchedProcess { pid, name, threads: watched, unlisted, sampled } in all {
         let mut threads = Vec::new();
         for (tid, watched) in watched {
             let usage = Usage::between(&watched.first, &watched.last, watched.counts);
@@ -461,7 +497,14 @@ fn report(all: Vec<WatchedProcess>, seconds: f64, instruments: Instruments) -> R
         if ended {
             remarks.push(format!("process {pid} ended; what it did last is not counted"));
         }
-        let total = Usage::sum(threads.iter().map(|thread| &thread.usage));
+        if unlisted.0 > 0 {
+            remarks.push(format!(
+                "of process {pid}, {} threads that ended are not listed: they are in its total alone",
+                grouped(unlisted.0)
+            ));
+        }
+        let listed = threads.iter().map(|thread| &thread.usage);
+        let total = Usage::sum(listed.chain([&unlisted.1]));
         remarks.extend(sampled.remarks());
         let (functions, system_calls) = (sampled.functions(), sampled.calls());
         let flame = sampled.flame(&format!("{name} ({pid})"), total.run as f64 / 1e6);
@@ -527,14 +570,18 @@ impl Report {
             row(process.pid.to_string(), &process.name, &process.total, process.ended);
             let threads = process.threads.iter().filter(|_| process.threads.len() > 1);
             // Threads that rest are often many.
-            let (ran, rested): (Vec<_>, Vec<_>) =
+            let (mut ran, mut others): (Vec<_>, Vec<_>) =
                 threads.partition(|thread| thread.usage.run > 0 || thread.ended);
+            if ran.len() > ROWS {
+                ran.sort_by_key(|thread| Reverse(thread.usage.run));
+                others.extend(ran.split_off(ROWS));
+            }
             for thread in ran {
                 row(format!("  {}", thread.tid), &thread.name, &thread.usage, thread.ended);
             }
-            if !rested.is_empty() {
-                let usage = Usage::sum(rested.iter().map(|thread| &thread.usage));
-                row(format!("  {} others", rested.len()), "", &usage, false);
+            if !others.is_empty() {
+                let usage = Usage::sum(others.iter().map(|thread| &thread.usage));
+                row(format!("  {} others", grouped(others.len() as u64)), "", &usage, false);
             }
         }
         if self.processes.len() > 1 {
@@ -736,7 +783,7 @@ mod tests {
     #[test]
     fn of_too_many_threads_some_have_times_alone() {
         let folder = Folder::new("many");
-        let threads = MOST as u32 + 3;
+        let threads = Instruments::new().left as u32 + 3;
         for tid in PID..PID + threads {
             folder.thread((PID, tid), "a\u{1b}[31m", [0; 5]);
         }
@@ -748,11 +795,38 @@ mod tests {
         let last = found.processes[0].threads.last().unwrap();
         assert_eq!((last.usage.run, last.usage.counts.len()), (20_000_000, 0));
         assert!(!last.name.contains('\u{1b}'), "{:?}", last.name);
-        assert!(found.remarks[0].contains("3 were neither counted nor sampled"), "{found:?}");
+        let said = "3 were neither counted nor sampled";
+        assert!(found.remarks.iter().any(|remark| remark.contains(said)), "{found:?}");
         // Instruments of one that ended are for others.
         let mut instruments = Instruments { left: 1, ..Instruments::new() };
         assert!(instruments.start(PID).is_some() && instruments.start(PID).is_none());
         assert_eq!(instruments.without, 1);
+    }
+
+    #[test]
+    fn of_threads_that_end_some_are_listed_and_all_are_counted() {
+        let folder = Folder::new("short");
+        folder.thread((PID, PID), "a", [0; 5]);
+        let threads = ENDED as u32 + 5;
+        let at = |tid: u32, ms: u64| folder.thread((PID, tid), "b", [ms, 0, 1, 0, 0]);
+        let found = watch_folder(&folder, &[PID], 400, |step| {
+            match step {
+                1 => (PID + 1..PID + threads).for_each(|tid| at(tid, 1)),
+                2 => (PID + 1..PID + threads).for_each(|tid| folder.end(PID, tid)),
+                // Another by the number of one that ended.
+                4 => at(PID + 1, 2),
+                _ => {}
+            }
+            true
+        });
+        let found = found.unwrap();
+        let process = &found.processes[0];
+        assert_eq!(process.threads.len(), 1 + ENDED);
+        assert_eq!(process.total.run, (u64::from(threads) + 1) * 1_000_000);
+        assert_eq!(process.total.voluntary, u64::from(threads));
+        let text = found.render();
+        assert!(text.contains("5 threads that ended are not listed"), "{:?}", found.remarks);
+        assert!(text.lines().filter(|line| line.ends_with("ended")).count() <= ROWS, "{text}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use view::flame::Frame;
 use view::table::{Table, grouped};
 
 use super::counters::{ENDED, is_refusal, reason, tracepoint};
-use super::symbols::{Maps, printable, symbolizer};
+use super::symbols::{Files, Maps, printable, symbolizer};
 
 /// Samples a second of CPU time.
 const FREQUENCY: u64 = 997;
@@ -74,8 +74,8 @@ pub(super) struct ThreadSamplers {
 }
 
 impl ThreadSamplers {
-    /// Samples a thread, or this one, from now on.
-    pub(super) fn start(thread: Option<u32>) -> Self {
+    /// Samples a thread, or this one, from now on; its system calls only if they are asked for.
+    pub(super) fn start(thread: Option<u32>, with_calls: bool) -> Self {
         let mut missing = Vec::new();
         let mut keep = |what: &str, opened: Result<Sampler, String>| match opened {
             Ok(sampler) => Some(sampler),
@@ -91,7 +91,10 @@ impl ThreadSamplers {
             Err(why) => (Err(reason(&why)), None),
         };
         let code = keep("functions of the code", code);
-        let calls = keep("names of system calls", open_calls(thread));
+        let calls = match with_calls {
+            true => keep("names of system calls", open_calls(thread)),
+            false => None,
+        };
         missing.extend(
             no_kernel.map(|why| format!("functions of the kernel were not sampled: {why}")),
         );
@@ -169,10 +172,10 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    pub(super) fn new(pid: Option<u32>) -> Self {
+    pub(super) fn new(pid: Option<u32>, files: &Rc<Files>) -> Self {
         Self {
             pid,
-            symbolizer: symbolizer(),
+            symbolizer: symbolizer(files),
             functions: HashMap::new(),
             stacks: HashMap::new(),
             calls: HashMap::new(),
@@ -402,7 +405,7 @@ mod tests {
     }
 
     fn sampled(stacks: &[(&[&str], u64)]) -> Sampled {
-        let mut sampled = Sampled::new(None);
+        let mut sampled = Sampled::new(None, &Rc::default());
         for (stack, count) in stacks {
             let stack = stack.iter().map(|name| function(name)).collect();
             *sampled.stacks.entry(stack).or_default() += count;
@@ -433,7 +436,7 @@ mod tests {
         let address = code.as_ptr() as u64 + (1 << 21);
         let own = Sampled::new as *const () as u64;
         std::fs::write(&file, format!("{:x} 1000 planted\n", address - 16)).unwrap();
-        let mut sampled = Sampled::new(Some(pid));
+        let mut sampled = Sampled::new(Some(pid), &Rc::default());
         sampled.name([address, own].into_iter());
         std::fs::remove_file(&file).unwrap();
         let names = [address, own].map(|address| sampled.functions[&address].name.as_str());
@@ -456,12 +459,12 @@ mod tests {
 
     #[test]
     fn a_threads_own_system_calls_are_all_counted() {
-        let mut samplers = ThreadSamplers::start(None);
+        let mut samplers = ThreadSamplers::start(None, true);
         for _ in 0..300 {
             std::hint::black_box(rustix::process::getppid());
         }
         samplers.run(false);
-        let mut sampled = Sampled::new(None);
+        let mut sampled = Sampled::new(None, &Rc::default());
         sampled.collect(&mut samplers);
         let calls = sampled.calls();
         let count = calls.iter().find(|call| call.name == "getppid").map(|call| call.count);
