@@ -177,10 +177,10 @@ pub struct Receipt {
     pub unstamped: u64,
     /// Seconds from the first packet to the last.
     pub seconds: f64,
-    /// Packets per second in that time.
-    pub rate: f64,
+    /// Packets per second in that time; nothing of packets that came all at once, or of one.
+    pub rate: Option<f64>,
     /// Bits per second in that time, with frame check sequences (layer 2).
-    pub bits: f64,
+    pub bits: Option<f64>,
     /// By number.
     pub streams: Vec<StreamReport>,
     /// From when packets were due until they were received, in nanoseconds; of each packet the first time.
@@ -488,7 +488,7 @@ impl Counting {
         }
         let (first, last) = self.times.unwrap_or_default();
         let seconds = (last - first) as f64 / 1e9;
-        let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+        let per_second = |count: f64| (seconds > 0.0).then(|| count / seconds);
         // From the first to the last there is one distance less than there are packets.
         let intervals = self.packets.saturating_sub(1) as f64;
         let mean = self.bytes as f64 / self.packets.max(1) as f64 + 4.0;
@@ -561,12 +561,14 @@ impl Receipt {
             grouped(self.bytes),
             grouped(self.unstamped)
         );
-        let (rate, megabits) = (rounded(self.rate), self.bits / 1e6);
-        let _ = writeln!(
-            out,
-            "rate: {rate} packets/s, {megabits:.3} Mb/s L2, for {:.3} s",
-            self.seconds
-        );
+        if let Some((rate, bits)) = self.rate.zip(self.bits) {
+            let (rate, megabits) = (rounded(rate), bits / 1e6);
+            let _ = writeln!(
+                out,
+                "rate: {rate} packets/s, {megabits:.3} Mb/s L2, for {:.3} s",
+                self.seconds
+            );
+        }
         if !self.streams.is_empty() {
             let titles =
                 ["stream", "sent", "received", "lost", "lost, %", "duplicates", "reordered"];

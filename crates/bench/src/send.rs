@@ -568,7 +568,7 @@ mod tests {
             let stamp = Stamp { clock, stream: 3, sequence, due: *due };
             assert_eq!(Stamp::read(frame), Some(stamp));
         }
-        assert!((sent.offered - 1e6).abs() < 1.0, "{sent:?}");
+        assert!((sent.offered.unwrap() - 1e6).abs() < 1.0, "{sent:?}");
         assert!((sent.achieved.unwrap() - 1e6).abs() < 1e3, "{sent:?}");
         assert_eq!(sent.lateness.unwrap().max, 100);
     }
@@ -609,7 +609,7 @@ mod tests {
         assert_eq!(packets(found), packets(expected));
         let sum = Sent::together(all);
         assert_eq!((sum.packets, sum.bytes), (alone.packets, alone.bytes));
-        assert!((sum.offered / alone.offered - 1.0).abs() < 0.02, "{sum:?}");
+        assert!((sum.offered.unwrap() / alone.offered.unwrap() - 1.0).abs() < 0.02, "{sum:?}");
         assert!(!sum.slower && !sum.interrupted, "{sum:?}");
         // Numbers of each begin at 0.
         let (turns, stamp) = (Turns { index: 1, count: 2 }, Some((StampClock::Monotonic, 4)));
@@ -651,7 +651,7 @@ mod tests {
         let behind = load(10_000);
         assert!(behind.slower && behind.interrupted, "{behind:?}");
         assert!((101_000..101_100).contains(&behind.packets), "{behind:?}");
-        assert!((behind.offered / 1e8 - 1.0).abs() < 0.01, "{behind:?}");
+        assert!((behind.offered.unwrap() / 1e8 - 1.0).abs() < 0.01, "{behind:?}");
         let plan = Plan { count: None, seconds: Some(0.01), ..plan(1e8, 0) };
         assert!(behind.remarks(&plan).iter().any(|why| why.starts_with("too far behind")));
     }
@@ -668,7 +668,7 @@ mod tests {
         let sent = send(&mut device, &mut source, &plan(10.0, 1000), Some(&time), &is_stopped);
         let sent = sent.unwrap();
         assert!(sent.interrupted && !sent.slower && sent.packets < 100, "{sent:?}");
-        assert!((sent.offered / 10.0 - 1.0).abs() < 0.2, "{sent:?}");
+        assert!((sent.offered.unwrap() / 10.0 - 1.0).abs() < 0.2, "{sent:?}");
     }
 
     #[test]
@@ -704,9 +704,22 @@ mod tests {
     fn packets_that_are_due_at_once_are_slower_than_asked() {
         let plan = Plan { count: Some(300), seconds: None, ..plan(1e15, 0) };
         let sent = run("gen", &plan, (10, 64, 0)).0;
-        assert!(sent.slower && sent.offered > 1e10, "{sent:?}");
+        assert!(sent.slower && sent.offered.unwrap() > 1e10, "{sent:?}");
         let text = sent.render(&plan);
         assert!(text.contains(" µs") && !text.contains("0.0 packets/s"), "{text}");
+    }
+
+    #[test]
+    fn one_packet_has_no_rate() {
+        let plan = plan(1e6, 1);
+        let sent = run("gen", &plan, (10, 64, 0)).0;
+        assert_eq!(
+            (sent.packets, sent.offered, sent.achieved, sent.slower),
+            (1, None, None, false)
+        );
+        let sum = Sent::together([sent.clone(), sent.clone()]);
+        assert_eq!((sum.packets, sum.offered, sum.achieved), (2, None, None));
+        assert!(!sent.render(&plan).contains("packets/s"), "{}", sent.render(&plan));
     }
 
     #[test]

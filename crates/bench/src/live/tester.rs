@@ -354,7 +354,7 @@ impl Tester {
             if seconds > 0.0 {
                 loaded.rate += sent.packets.saturating_sub(lost) as f64 / seconds;
             }
-            loaded.due += sent.offered;
+            loaded.due += sent.offered.unwrap_or_default();
             // One stall makes a short load end late, too; a sender that is too slow is late more and more.
             let is_late = sent.lateness.is_some_and(|lateness| lateness.p50 > LATE);
             loaded.slower |= sent.slower && is_late && load.stop.is_none();

@@ -30,8 +30,8 @@ pub struct Sent {
     pub due_seconds: f64,
     /// Seconds in which they were sent; nothing of a capture that was written.
     pub seconds: Option<f64>,
-    /// Packets per second that were due.
-    pub offered: f64,
+    /// Packets per second that were due; nothing of fewer than two.
+    pub offered: Option<f64>,
     /// Packets per second that were sent, less those that were lost; nothing of a capture that was written.
     pub achieved: Option<f64>,
     /// By how many nanoseconds packets were sent after they were due.
@@ -132,17 +132,14 @@ pub(super) fn complete(
             last_due * (1.0 + 1.0 / (sent.packets.max(2) - 1) as f64) / 1e9
         }
     };
-    let rate =
-        |packets: u64, seconds: f64| if seconds > 0.0 { packets as f64 / seconds } else { 0.0 };
     sent.due_seconds = due;
-    sent.offered = rate(sent.packets, due);
+    sent.offered = (due > 0.0).then(|| sent.packets as f64 / due);
     if let Some(elapsed) = elapsed {
         let seconds = (elapsed as f64 / 1e9).max(due);
         sent.seconds = Some(seconds);
         let arrived = sent.packets.saturating_sub(Lost::sum(&sent.lost));
-        let achieved = rate(arrived, seconds);
-        sent.achieved = Some(achieved);
-        sent.slower = achieved < AS_ASKED * sent.offered;
+        sent.achieved = sent.offered.map(|_| arrived as f64 / seconds);
+        sent.slower = sent.is_slower();
     }
     sent.lateness = Percentiles::of(late);
     sent.late.clone_from(late);
@@ -160,7 +157,7 @@ impl Sent {
             lost: Vec::new(),
             due_seconds: 0.0,
             seconds: None,
-            offered: 0.0,
+            offered: None,
             achieved: None,
             lateness: None,
             slower: false,
@@ -169,6 +166,11 @@ impl Sent {
             notices: Vec::new(),
             late: latencies(),
         }
+    }
+
+    fn is_slower(&self) -> bool {
+        let both = self.achieved.zip(self.offered);
+        both.is_some_and(|(achieved, offered)| achieved < AS_ASKED * offered)
     }
 
     /// What several senders of one load sent together.
@@ -189,17 +191,19 @@ impl Sent {
                 (Some(a), Some(b)) => Some(a.max(b)),
                 (a, b) => a.or(b),
             };
-            sum.offered += sent.offered;
+            sum.offered = match (sum.offered, sent.offered) {
+                (Some(a), Some(b)) => Some(a + b),
+                (a, b) => a.or(b),
+            };
             sum.interrupted |= sent.interrupted;
             sum.streams.extend(sent.streams);
             sent.notices.into_iter().for_each(|text| note(&mut sum.notices, text));
             sum.late.add(sent.late).expect("histograms of the same bounds");
         }
-        if let Some(seconds) = sum.seconds.filter(|seconds| *seconds > 0.0) {
+        if let (Some(seconds), Some(_)) = (sum.seconds, sum.offered) {
             let arrived = sum.packets.saturating_sub(Lost::sum(&sum.lost));
-            let achieved = arrived as f64 / seconds;
-            sum.achieved = Some(achieved);
-            sum.slower = achieved < AS_ASKED * sum.offered;
+            sum.achieved = Some(arrived as f64 / seconds);
+            sum.slower = sum.is_slower();
         }
         sum.lateness = Percentiles::of(&sum.late);
         sum
@@ -212,7 +216,7 @@ impl Sent {
             remarks.push(format!(
                 "slower than asked: {} of {} packets a second; receivers were not offered this load",
                 rounded(self.achieved.unwrap_or_default()),
-                rounded(self.offered),
+                rounded(self.offered.unwrap_or_default()),
             ));
         }
         if plan.stamp.is_some() && self.stamped < self.packets {
@@ -259,12 +263,14 @@ impl Sent {
         if !self.lost.is_empty() {
             let _ = writeln!(out, "lost by the device: {}", Lost::render(&self.lost));
         }
-        let _ = writeln!(
-            out,
-            "offered: {} packets/s for {}",
-            rounded(self.offered),
-            span(self.due_seconds)
-        );
+        if let Some(offered) = self.offered {
+            let _ = writeln!(
+                out,
+                "offered: {} packets/s for {}",
+                rounded(offered),
+                span(self.due_seconds)
+            );
+        }
         if let (Some(achieved), Some(seconds)) = (self.achieved, self.seconds) {
             let _ =
                 writeln!(out, "achieved: {} packets/s for {}", rounded(achieved), span(seconds));
