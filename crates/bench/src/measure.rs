@@ -25,7 +25,7 @@ use crate::machine::{Clock, Environment, Meter};
 use crate::memory::{Bed, BedDevices, Ended, Offered};
 use crate::report::{
     self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
-    Traffic, VERSION, distribution,
+    Traffic, VERSION, count_disturbed, distribution, mean,
 };
 use crate::search::{Goal, Range, Trial, best_of, search};
 use crate::statistics::{Samples, mpps};
@@ -408,7 +408,7 @@ impl<'a> Traffics<'a> {
                     (self.change)(generator);
                 }
                 if let Binding::Replay(replay) = binding {
-                    replay.timed = true;
+                    replay.timed = self.arrivals == Arrivals::Recorded;
                 }
                 let origin = match binding {
                     Binding::Generator(generator) => generator.to_string(),
@@ -534,21 +534,17 @@ impl<'a> Traffics<'a> {
     }
 }
 
-fn mean(shares: &[f64]) -> f64 {
-    // The sum of none is -0.
-    (shares.iter().sum::<f64>() + 0.0) / shares.len().max(1) as f64
-}
-
-/// How many of some shares of the time mark what they were taken from.
-fn count_disturbed(shares: &[f64]) -> u32 {
-    shares.iter().filter(|share| **share > DISTURBED).count() as u32
-}
-
 /// A chain that can be measured.
 pub(crate) struct Subject {
     pub(crate) chain: Chain,
     pub(crate) router: Router,
     pub(crate) bed: Bed,
+}
+
+fn length(chain: &Chain) -> Option<usize> {
+    let functions = chain.graph.nodes.iter().filter_map(|node| node.name.split_once('/'));
+    let names: BTreeSet<&str> = functions.map(|(function, _)| function).collect();
+    (!names.is_empty()).then_some(names.len())
 }
 
 impl Subject {
@@ -558,16 +554,25 @@ impl Subject {
         time: &Arc<dyn Time>,
         traffics: &mut Traffics<'_>,
     ) -> Result<Self, Failed> {
-        let mut sources = Sources::new();
-        let mut files = Disk::default();
-        let file = files.configuration(&mut sources, request.chain).map_err(Failed::Message)?;
+        let (mut sources, mut files) = (Sources::new(), Disk::default());
+        let (file, options) = Self::read(request, &mut sources, &mut files)?;
+        let how = (path, traffics.part, request.seed);
+        Self::start((sources, file, files), &options, how, time, |r| traffics.frames(r))
+    }
+
+    /// Reads the file of a chain, and says how it is elaborated.
+    fn read(
+        request: &Request<'_>,
+        sources: &mut Sources,
+        files: &mut Disk,
+    ) -> Result<(ir::FileId, compiler::Options), Failed> {
+        let file = files.configuration(sources, request.chain).map_err(Failed::Message)?;
         let names: BTreeSet<&String> = request.inputs.keys().chain(&request.devices).collect();
         let options = compiler::Options {
             devices: names.into_iter().map(|name| session::device(name)).collect(),
             ..compiler::Options::of(request.variables.clone())
         };
-        let how = (path, traffics.part, request.seed);
-        Self::start((sources, file, files), &options, how, time, |r| traffics.frames(r))
+        Ok((file, options))
     }
 
     /// The first source, and no chain.
@@ -622,9 +627,14 @@ impl Subject {
 
     /// How many network functions the chain consists of: its outermost compounds; nothing if it has none.
     pub(crate) fn length(&self) -> Option<usize> {
-        let functions = self.chain.graph.nodes.iter().filter_map(|node| node.name.split_once('/'));
-        let names: BTreeSet<&str> = functions.map(|(function, _)| function).collect();
-        (!names.is_empty()).then_some(names.len())
+        length(&self.chain)
+    }
+
+    /// The same of a chain that is not to run.
+    pub(crate) fn length_of(request: &Request<'_>) -> Option<usize> {
+        let (mut sources, mut files) = (Sources::new(), Disk::default());
+        let (file, options) = Self::read(request, &mut sources, &mut files).ok()?;
+        length(&compiler::elaborate(&mut sources, file, &options, &mut files).0?)
     }
 
     pub(crate) fn saturate(

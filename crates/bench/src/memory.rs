@@ -543,7 +543,7 @@ pub(crate) mod tests {
     use crate::search::{Goal, Range, search};
 
     /// Nanoseconds that looking at the clock takes.
-    const LOOK: u64 = 20;
+    pub(crate) const LOOK: u64 = 20;
 
     /// Time that passes only by looking at it, and as devices have it pass.
     #[derive(Clone, Default)]

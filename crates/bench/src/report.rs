@@ -323,6 +323,17 @@ const ON_WIRE: f64 = 20.0;
 /// A disturbance above this share marks what it disturbed.
 pub(crate) const DISTURBED: f64 = 0.01;
 
+/// The mean of some shares.
+pub(crate) fn mean(shares: &[f64]) -> f64 {
+    // The sum of none is -0.
+    (shares.iter().sum::<f64>() + 0.0) / shares.len().max(1) as f64
+}
+
+/// How many of some shares of the time mark what they were taken from.
+pub(crate) fn count_disturbed(shares: &[f64]) -> u32 {
+    shares.iter().filter(|share| **share > DISTURBED).count() as u32
+}
+
 impl Throughput {
     /// What of the search was disturbed, if anything.
     pub(crate) fn mark(&self) -> String {

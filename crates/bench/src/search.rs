@@ -75,13 +75,14 @@ pub(crate) fn best_of<T, E>(
     mut attempt: impl FnMut() -> Result<(T, f64), E>,
     worth: impl Fn(&T) -> f64,
 ) -> Result<(T, f64), E> {
+    let is_good = |of: &(T, f64)| of.1 <= DISTURBED && worth(&of.0) > 0.0;
     let mut best = attempt()?;
     for _ in 1..FIRST {
-        if best.1 <= DISTURBED && worth(&best.0) > 0.0 {
+        if is_good(&best) {
             break;
         }
         let again = attempt()?;
-        if worth(&again.0) >= worth(&best.0) {
+        if is_good(&again) || worth(&again.0) >= worth(&best.0) {
             best = again;
         }
     }
@@ -348,6 +349,7 @@ mod tests {
         };
         assert_eq!(tries(&[(2e6, 0.0), (9e6, 0.0)]), (Ok((2e6, 0.0)), 1));
         assert_eq!(tries(&[(4e4, 0.6), (2e6, 0.0)]), (Ok((2e6, 0.0)), 2));
+        assert_eq!(tries(&[(2e6, 0.6), (1e6, 0.0)]), (Ok((1e6, 0.0)), 2));
         assert_eq!(tries(&[(0.0, 0.0), (2e6, 0.6), (1e6, 0.7)]), (Ok((2e6, 0.6)), 3));
         assert_eq!(tries(&[(0.0, 0.0); 5]), (Ok((0.0, 0.0)), 3));
         assert_eq!(tries(&[(0.0, 0.0)]), (Err("too often"), 1));

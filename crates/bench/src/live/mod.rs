@@ -111,10 +111,7 @@ pub fn measure_live(
     let mut peers: Vec<PeerReport> = request.peers.iter().map(PeerReport::of).collect();
     for (peer, report) in request.peers.iter().zip(&mut peers) {
         if let Peer::Chain(file) = peer {
-            let request = request.of_chain(file);
-            let mut library = Traffics::new(&request, &keep);
-            let subject = Subject::load(&request, Execution::Native, time, &mut library);
-            report.length = subject.ok().and_then(|subject| subject.length());
+            report.length = Subject::length_of(&request.of_chain(file));
         }
     }
     let mut tester = course.tester(&ends.frames, &ends)?;

@@ -120,7 +120,9 @@ impl Running {
         }
         let link_type = reader.link_type().unwrap_or(LinkType::ETHERNET);
         let mut running = Self::new(bytes, ends, link_type, replay).map_err(explain)?;
-        running.times = replay.timed.then_some((times, 0));
+        if replay.timed {
+            running.set_times(times).map_err(explain)?;
+        }
         Ok(running)
     }
 
@@ -143,6 +145,16 @@ impl Running {
         };
         let turns = replay.rewrite;
         Ok(Self { bytes, ends, times: None, next: 0, left, link_type, turn: 0, turns })
+    }
+
+    /// Has packets come at these times, unless loops would not end.
+    fn set_times(&mut self, times: Vec<u64>) -> Result<(), String> {
+        if self.left > times.len() as u64 && times.iter().max() <= times.first() {
+            let why = "all its packets have one time: when to begin anew is not known; replay it once, or at a rate";
+            return Err(why.into());
+        }
+        self.times = Some((times, 0));
+        Ok(())
     }
 
     /// Gives the packets that come next their times. A loop begins a mean distance behind the one before.
@@ -282,11 +294,24 @@ mod tests {
             let ends = (1..=3).map(|n| frames[..n].concat().len()).collect();
             let mut running =
                 Running::new(frames.concat(), ends, LinkType::ETHERNET, &replay).unwrap();
-            running.times = Some((vec![1000, 1010, 1040], 0));
+            running.set_times(vec![1000, 1010, 1040]).unwrap();
             let (mut batch, mut pool) = (Batch::new(), Pool::new());
             while running.receive(burst, &mut batch, &mut pool).unwrap() == Received::More {}
             let times: Vec<u64> = batch.iter().map(|packet| packet.timestamp()).collect();
             assert_eq!(times, [1000, 1010, 1040, 1060, 1070, 1100, 1120, 1130, 1160], "{burst}");
+        }
+    }
+
+    #[test]
+    fn loops_without_length_are_refused() {
+        for (replay, is_refused) in
+            [("a.pcap", false), ("a.pcap,loops=2", true), ("a.pcap,count=3", true)]
+        {
+            let replay: Replay = replay.parse().unwrap();
+            let mut running =
+                Running::new(vec![0; 20], vec![10, 20], LinkType::ETHERNET, &replay).unwrap();
+            let found = running.set_times(vec![7, 7]);
+            assert_eq!(found.is_err(), is_refused, "{replay:?}");
         }
     }
 
