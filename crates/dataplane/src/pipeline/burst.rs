@@ -115,6 +115,15 @@ impl Burst {
         for_lanes(lanes, |lane| self.plan_of[lane] = plan);
     }
 
+    /// Has lanes go on alone from a step.
+    pub(super) fn go_alone(&mut self, at: StepId, lanes: u32) {
+        // What was looked up on the path here must be looked up again.
+        let start = |lane: usize| self.flows >> lane & 1 == 1;
+        for lane in lanes_of(lanes & !self.asked) {
+            self.alone[lane] = if start(lane) { 0 } else { at.0 };
+        }
+    }
+
     /// Has lanes start again.
     fn unplan(&mut self, lanes: u32) {
         for &plan in &self.used {
@@ -241,8 +250,8 @@ impl Pipeline {
     fn walk(&mut self, packets: &Packets<'_>, lanes: u32, now: u64) -> u32 {
         self.burst.send(StepId(0), lanes);
         let mut alone = self.walk_on(packets, now);
-        while self.pass_gates(packets, now) {
-            alone |= self.walk_on(packets, now);
+        while let Some(misfits) = self.pass_gates(packets, now) {
+            alone |= misfits | self.walk_on(packets, now);
         }
         alone
     }
@@ -335,11 +344,7 @@ impl Pipeline {
                     }
                     Node::Gate(_) => burst.parked.push((StepId(at as u32), mask)),
                     Node::Scalar => {
-                        // What was looked up on the path here must be looked up again.
-                        let start = |lane: usize| burst.flows >> lane & 1 == 1;
-                        for lane in lanes_of(mask & !burst.asked) {
-                            burst.alone[lane] = if start(lane) { 0 } else { at as u32 };
-                        }
+                        burst.go_alone(StepId(at as u32), mask);
                         alone |= mask;
                     }
                 }

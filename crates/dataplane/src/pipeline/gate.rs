@@ -10,17 +10,20 @@ use super::lanes::{LANES, Lanes, Reg};
 /// A cell: its state, and the index there.
 pub(super) type CellAt = (StateId, u16);
 
+/// Numbers of a group. A group has room for as many as a byte counts.
+pub(super) type Numbers = [u64; 256];
+
+/// Code that computes numbers: where each is, and how it is made.
+pub(super) type Code = Box<[(u8, Instruction)]>;
+
 /// A step that decides by cells.
 pub(super) struct Gate {
     /// The group of its cells. Lanes pass those of lower numbers first.
     pub(super) group: usize,
     /// The columns that it is computed from.
     pub(super) needs: Box<[Reg]>,
-    /// The numbers that are the same for all lanes, and when they were computed.
-    pub(super) steady: Box<[(u8, Instruction)]>,
-    pub(super) time: Option<u64>,
-    pub(super) numbers: Box<[u128]>,
-    pub(super) code: Box<[(u8, Instruction)]>,
+    /// What is computed for each packet.
+    pub(super) code: Code,
     pub(super) decision: Decision,
     pub(super) arms: Box<[Arm]>,
 }
@@ -29,7 +32,7 @@ pub(super) enum Decision {
     /// To the first arm if the condition holds, else to the second.
     Test(Check),
     /// To the arm of the first range that the number is in, or to the last arm.
-    Switch(u8, Box<[(u128, u128, u8)]>),
+    Switch(u8, Box<[(u64, u64, u8)]>),
 }
 
 /// Where lanes go from a gate.
@@ -41,77 +44,202 @@ pub(super) struct Arm {
 pub(super) enum Leaves {
     /// The next gate of the group decides on.
     Undecided,
-    /// What cells hold from then on.
-    Cells { code: Box<[(u8, Instruction)]>, sets: Box<[(u8, u8)]> },
+    /// What cells hold from then on: each cell, the number, which is none of a cell, and how much of it the cell holds.
+    Cells { code: Code, sets: Box<[(u8, u8, u64)]> },
 }
 
-/// How a number is computed, from others by their index.
+/// How a number of 64 bits is computed, from others by their index. Results are cut; what is done exactly fails if there is more.
 #[derive(Clone, Copy)]
 pub(super) enum Instruction {
-    Const(u128),
-    Now,
     Column(Reg),
-    Cell(u8),
-    Binary(BinaryOp, u8, u8),
-    Slice { of: u8, low: u8, width: u8 },
-    Concat { high: u8, low: u8, width: u8 },
+    AddExactly(u8, u8),
+    SubExactly(u8, u8),
+    MulExactly(u8, u8),
+    ShlExactly(u8, u8),
+    Add(u8, u8),
+    Sub(u8, u8),
+    Mul(u8, u8),
+    Div(u8, u8),
+    Rem(u8, u8),
+    And(u8, u8),
+    Or(u8, u8),
+    Xor(u8, u8),
+    Shl(u8, u8),
+    Shr(u8, u8),
+    Min(u8, u8),
+    Max(u8, u8),
     Choose(Check, u8, u8),
 }
 
+impl Instruction {
+    pub(super) fn binary(op: BinaryOp, exactly: bool, a: u8, b: u8) -> Self {
+        match op {
+            BinaryOp::Add if exactly => Self::AddExactly(a, b),
+            BinaryOp::Sub if exactly => Self::SubExactly(a, b),
+            BinaryOp::Mul if exactly => Self::MulExactly(a, b),
+            BinaryOp::Shl if exactly => Self::ShlExactly(a, b),
+            BinaryOp::Add => Self::Add(a, b),
+            BinaryOp::Sub => Self::Sub(a, b),
+            BinaryOp::Mul => Self::Mul(a, b),
+            BinaryOp::Div => Self::Div(a, b),
+            BinaryOp::Rem => Self::Rem(a, b),
+            BinaryOp::And => Self::And(a, b),
+            BinaryOp::Or => Self::Or(a, b),
+            BinaryOp::Xor => Self::Xor(a, b),
+            BinaryOp::Shl => Self::Shl(a, b),
+            BinaryOp::Shr => Self::Shr(a, b),
+            BinaryOp::Min => Self::Min(a, b),
+            BinaryOp::Max => Self::Max(a, b),
+        }
+    }
+}
+
+/// A condition on numbers.
 #[derive(Clone, Copy)]
 pub(super) enum Check {
-    Range(u8, u128, u128),
+    /// Whether one is not less than another, and not more than a third.
+    Within(u8, u8, u8),
     Compare(CompareOp, u8, u8),
 }
 
 impl Check {
     #[inline]
-    fn holds(self, numbers: &[u128]) -> bool {
+    fn holds(self, numbers: &Numbers) -> bool {
+        let get = |at: u8| numbers[usize::from(at)];
         match self {
-            Check::Range(of, low, high) => (low..=high).contains(&numbers[usize::from(of)]),
-            Check::Compare(op, a, b) => op.holds(numbers[usize::from(a)], numbers[usize::from(b)]),
+            Check::Within(of, low, high) => (get(low)..=get(high)).contains(&get(of)),
+            Check::Compare(op, a, b) => op.holds(get(a).into(), get(b).into()),
         }
     }
 }
 
-/// What numbers are computed from.
-pub(super) struct Sources<'a> {
-    pub(super) lanes: &'a Lanes,
-    pub(super) lane: usize,
-    pub(super) now: u64,
-    pub(super) cells: &'a [u64],
-}
-
-impl Sources<'_> {
-    #[inline]
-    pub(super) fn run(&self, code: &[(u8, Instruction)], numbers: &mut [u128]) {
-        for &(to, instruction) in code {
-            let get = |at: u8| numbers[usize::from(at)];
-            numbers[usize::from(to)] = match instruction {
-                Instruction::Const(number) => number,
-                Instruction::Now => self.now.into(),
-                Instruction::Column(reg) => self.lanes.column(reg)[self.lane].into(),
-                Instruction::Cell(index) => self.cells[usize::from(index)].into(),
-                Instruction::Binary(op, a, b) => op.apply(get(a), get(b)),
-                Instruction::Slice { of, low, width } => get(of) >> low & ones(width),
-                Instruction::Concat { high, low, width } => get(high) << width | get(low),
-                Instruction::Choose(check, a, b) => get(if check.holds(numbers) { a } else { b }),
-            };
-        }
+/// Computes numbers for a lane; gives whether all fit.
+#[inline(always)]
+fn run(code: &[(u8, Instruction)], numbers: &mut Numbers, (lanes, lane): (&Lanes, usize)) -> bool {
+    use Instruction::*;
+    let mut fits = true;
+    for &(to, instruction) in code {
+        let get = |at: u8| numbers[usize::from(at)];
+        let shift = |at: u8| u32::try_from(get(at)).unwrap_or(u32::MAX);
+        let mut cut = |(number, has_more): (u64, bool)| {
+            fits &= !has_more;
+            number
+        };
+        numbers[usize::from(to)] = match instruction {
+            Column(reg) => lanes.column(reg)[lane].into(),
+            AddExactly(a, b) => cut(get(a).overflowing_add(get(b))),
+            SubExactly(a, b) => cut(get(a).overflowing_sub(get(b))),
+            MulExactly(a, b) => cut(get(a).overflowing_mul(get(b))),
+            ShlExactly(a, b) => {
+                let has_more = get(a) != 0 && shift(b) > get(a).leading_zeros();
+                cut((get(a).checked_shl(shift(b)).unwrap_or(0), has_more))
+            }
+            Add(a, b) => get(a).wrapping_add(get(b)),
+            Sub(a, b) => get(a).wrapping_sub(get(b)),
+            Mul(a, b) => get(a).wrapping_mul(get(b)),
+            Div(a, b) => get(a).checked_div(get(b)).unwrap_or(0),
+            Rem(a, b) => get(a).checked_rem(get(b)).unwrap_or(0),
+            And(a, b) => get(a) & get(b),
+            Or(a, b) => get(a) | get(b),
+            Xor(a, b) => get(a) ^ get(b),
+            Shl(a, b) => get(a).checked_shl(shift(b)).unwrap_or(0),
+            Shr(a, b) => get(a).checked_shr(shift(b)).unwrap_or(0),
+            Min(a, b) => get(a).min(get(b)),
+            Max(a, b) => get(a).max(get(b)),
+            Choose(check, a, b) => get(if check.holds(numbers) { a } else { b }),
+        };
     }
-}
-
-fn ones(width: u8) -> u128 {
-    u128::MAX.checked_shr(128 - u32::from(width.min(128))).unwrap_or(0)
+    fits
 }
 
 /// Cells that lanes pass gates by.
-#[derive(Default)]
 pub(super) struct Group {
     pub(super) cells: Vec<CellAt>,
     /// Lanes that passed, and what each of the cells held before them.
     pub(super) passed: u32,
     pub(super) held: Vec<[u64; LANES]>,
+    /// What the cells hold, the time, and all that is made from them.
+    pub(super) numbers: Box<Numbers>,
+    /// What is computed when the time is another.
+    pub(super) by_time: Code,
+    /// What is computed when some cells are others, too: packets seldom change these.
+    pub(super) by_cells: Code,
+    /// Those cells, and what they held when it was computed.
+    pub(super) watched: Box<[(u8, u64)]>,
+    pub(super) is_known: bool,
+    pub(super) fits: bool,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            cells: Vec::new(),
+            passed: 0,
+            held: Vec::new(),
+            numbers: [0; _].into(),
+            by_time: Code::default(),
+            by_cells: Code::default(),
+            watched: Box::default(),
+            is_known: false,
+            fits: true,
+        }
+    }
+}
+
+impl Group {
+    /// Takes over what cells hold, and the time.
+    pub(super) fn begin(&mut self, held: impl Fn(CellAt) -> u64, now: u64) {
+        for (number, &cell) in self.numbers.iter_mut().zip(&self.cells) {
+            *number = held(cell);
+        }
+        let time = &mut self.numbers[self.cells.len()];
+        self.is_known &= *time == now;
+        *time = now;
+    }
+
+    /// Whether what is computed when cells change holds.
+    #[inline]
+    fn is_known(&self) -> bool {
+        let is_same = |(cell, held): &(u8, u64)| self.numbers[usize::from(*cell)] == *held;
+        self.is_known && self.watched.iter().all(is_same)
+    }
+
+    #[cold]
+    fn learn(&mut self, from: (&Lanes, usize)) {
+        let Self { numbers, watched, .. } = self;
+        self.fits = run(&self.by_time, numbers, from) & run(&self.by_cells, numbers, from);
+        watched.iter_mut().for_each(|(cell, held)| *held = numbers[usize::from(*cell)]);
+        self.is_known = true;
+    }
+
+    /// Has a lane pass a gate; gives where it goes, and whether another gate of the group decides on. `None` if its numbers
+    /// do not fit.
+    #[inline]
+    pub(super) fn pass(&mut self, gate: &Gate, from: (&Lanes, usize)) -> Option<(StepId, bool)> {
+        if !self.is_known() {
+            self.learn(from);
+        }
+        let numbers = &mut *self.numbers;
+        if !run(&gate.code, numbers, from) || !self.fits {
+            return None;
+        }
+        let arm = &gate.arms[match &gate.decision {
+            Decision::Test(check) => usize::from(!check.holds(numbers)),
+            Decision::Switch(on, ranges) => {
+                let on = numbers[usize::from(*on)];
+                let range = ranges.iter().find(|(low, high, _)| (*low..=*high).contains(&on));
+                range.map_or(gate.arms.len() - 1, |(.., arm)| usize::from(*arm))
+            }
+        }];
+        let Leaves::Cells { code, sets } = &arm.leaves else { return Some((arm.to, true)) };
+        if !run(code, numbers, from) {
+            return None;
+        }
+        for &(cell, number, most) in sets {
+            numbers[usize::from(cell)] = numbers[usize::from(number)] & most;
+        }
+        Some((arm.to, false))
+    }
 }
 
 /// The gates of a program, and what exits leave in their cells.
@@ -139,25 +267,5 @@ impl Gates {
     /// The gate that a step is.
     pub(super) fn take(&mut self, at: StepId) -> Option<Gate> {
         self.gates.remove(&at)
-    }
-}
-
-impl Gate {
-    /// The arm that a lane takes.
-    #[inline]
-    pub(super) fn decide(&mut self, from: &Sources<'_>) -> usize {
-        if self.time != Some(from.now) {
-            self.time = Some(from.now);
-            from.run(&self.steady, &mut self.numbers);
-        }
-        from.run(&self.code, &mut self.numbers);
-        match &self.decision {
-            Decision::Test(check) => usize::from(!check.holds(&self.numbers)),
-            Decision::Switch(on, ranges) => {
-                let on = self.numbers[usize::from(*on)];
-                let range = ranges.iter().find(|(low, high, _)| (*low..=*high).contains(&on));
-                range.map_or(self.arms.len() - 1, |(.., arm)| usize::from(*arm))
-            }
-        }
     }
 }

@@ -4,13 +4,14 @@
 //! Lanes pass before the burst is committed. What they left is taken back where a lane before them turns out to change
 //! the cells first, or to wait for its turn: they are walked again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use ir::model::{BinaryOp, StateKind};
 use ir::program::{Atom, Program, StateId, Step, StepId, Term, TermId};
 
 use super::Pipeline;
 use super::compile::{Compiler, sets_of};
-use super::gate::{Arm, CellAt, Check, Decision, Gate, Gates, Group, Instruction, Leaves, Sources};
+use super::gate::{Arm, CellAt, Check, Decision, Gate, Gates, Group, Instruction, Leaves, Numbers};
 use super::lanes::{LANES, Packets, Reg, lanes_of};
 use super::plan::Node;
 
@@ -18,8 +19,6 @@ use super::plan::Node;
 const MOST_CELLS: usize = 16;
 /// Groups of such cells.
 const MOST_GROUPS: usize = 64;
-/// Numbers that are computed at a gate.
-const MOST_NUMBERS: usize = 100;
 
 impl Gates {
     /// Finds and compiles them.
@@ -36,26 +35,28 @@ impl Gates {
         }
         let Some(sorted) = sorted(program, &gates) else { return Self::default() };
         let mut all = Self { avoided: vec![u64::MAX; program.steps.len()], ..Self::default() };
-        for (number, cells) in sorted.into_iter().enumerate() {
+        for (number, cells) in sorted.iter().enumerate() {
             all.group_of.extend(cells.iter().map(|&cell| (cell, number)));
-            let held = vec![[0; LANES]; cells.len()];
-            all.groups.push(Group { cells, passed: 0, held });
         }
         let group_of = |cells: &BTreeSet<CellAt>| cells.first().and_then(|c| all.group_of.get(c));
         let gates: BTreeMap<usize, usize> =
             gates.iter().filter_map(|(at, cells)| Some((*at, *group_of(cells)?))).collect();
         let behind = behind(program, &gates);
-        for number in 0..all.groups.len() {
-            let sets = sets(program, &all.groups[number].cells);
-            for (&at, _) in gates.iter().filter(|(_, group)| **group == number) {
+        for (number, cells) in sorted.into_iter().enumerate() {
+            let sets = sets(program, &cells);
+            let steps = || gates.iter().filter(|(_, group)| **group == number).map(|(at, _)| *at);
+            let mut coder = Coder::new(compiler, &cells, steps());
+            for at in steps() {
                 let arm = |to: StepId| match gates.get(&(to.0 as usize)) {
                     Some(next) if *next == number => Some(None),
                     _ if behind[to.0 as usize] >> number & 1 == 1 => None,
                     _ => sets[to.0 as usize].clone().map(Some),
                 };
-                let gate = compile(compiler, StepId(at as u32), (number, &all.groups[number]), arm);
+                let gate = coder.gate(StepId(at as u32), number, arm);
                 all.gates.extend(gate.map(|gate| (StepId(at as u32), gate)));
             }
+            let group = coder.finish();
+            all.groups.push(Group { cells, ..group });
         }
         // From the first step on, as far as packets have not passed gates.
         let groups = all.groups.len();
@@ -175,112 +176,264 @@ fn sets(program: &Program, cells: &[CellAt]) -> Vec<Option<Sets>> {
     sets
 }
 
-/// Makes a gate of a step; `arm` says what is left in the cells where it leads: `None` if that is not the same for all
-/// packets, and nothing if another gate of the group decides next.
-fn compile(
-    compiler: &mut Compiler<'_>,
-    at: StepId,
-    (number, group): (usize, &Group),
-    arm: impl Fn(StepId) -> Option<Option<Sets>>,
-) -> Option<Gate> {
-    let program = compiler.program();
-    let cells = &group.cells;
-    let (at_term, steady, regs) = (HashMap::new(), Vec::new(), Vec::new());
-    let mut coder = Coder { compiler, cells, at: at_term, steady, count: 0, regs };
-    let mut code = Vec::new();
-    let (decision, next) = match program.step(at) {
-        Step::Test { atom, yes, no, .. } => {
-            (Decision::Test(coder.check(atom, &mut code)?), vec![*yes, *no])
-        }
-        Step::Switch { on, cases, otherwise, .. } => {
-            let on = coder.number(*on, &mut code)?;
-            let mut ranges = Vec::new();
-            for ((set, _), arm) in cases.iter().zip(0u8..) {
-                ranges.extend(set.intervals().iter().map(|&(low, high)| (low, high, arm)));
-            }
-            let next = cases.iter().map(|case| case.1).chain([*otherwise]).collect();
-            (Decision::Switch(on, ranges.into()), next)
-        }
-        _ => return None,
-    };
-    u8::try_from(next.len()).ok()?;
-    let bound_before = coder.regs.len();
-    let known = coder.at.clone();
-    let mut arms = Vec::new();
-    for to in next {
-        let leaves = match arm(to)? {
-            None => Leaves::Undecided,
-            Some(left) => {
-                let (mut code, mut sets) = (Vec::new(), Vec::new());
-                for (cell, value) in left {
-                    let cell = cells.iter().position(|c| *c == cell)? as u8;
-                    sets.push((cell, coder.number(value, &mut code)?));
+/// By cell: whether what packets leave there is made from the time and other such cells alone. Packets mostly leave what was there.
+fn is_settling(program: &Program, cells: &[CellAt]) -> Vec<bool> {
+    let sets: Vec<(usize, TermId)> = super::compile::sets(program)
+        .filter_map(|(s, i, value)| Some((cells.iter().position(|c| *c == (s, i))?, value)))
+        .collect();
+    let mut settling = vec![true; cells.len()];
+    let is_made = |term: TermId, settling: &[bool]| {
+        let (mut waiting, mut seen) = (vec![term], BTreeSet::new());
+        while let Some(term) = waiting.pop() {
+            let is_one = match program.term(term) {
+                Term::Const(_) | Term::Now => true,
+                Term::Cell(state, index) => {
+                    let cell = cells.iter().position(|c| *c == (*state, *index));
+                    cell.is_some_and(|cell| settling[cell])
                 }
-                Leaves::Cells { code: code.into(), sets: sets.into() }
+                other => !other.operands().is_empty(),
+            };
+            if !is_one {
+                return false;
             }
-        };
-        arms.push(Arm { to, leaves });
-        coder.at.clone_from(&known);
+            waiting.extend(program.term(term).operands().into_iter().filter(|t| seen.insert(*t)));
+        }
+        true
+    };
+    for _ in 0..cells.len() {
+        for &(cell, value) in &sets {
+            settling[cell] &= is_made(value, &settling);
+        }
     }
-    // Of flows that are looked up later, nothing is known here.
-    if coder.regs[bound_before..].iter().any(|(_, is_bound)| *is_bound) {
-        return None;
-    }
-    let steady: Box<[_]> = coder.steady.into();
-    let regs: Vec<Reg> = coder.regs.iter().map(|(reg, _)| *reg).collect();
-    let needs = coder.compiler.lanes.needs(regs);
-    let arms = arms.into();
-    let numbers = vec![0; MOST_NUMBERS].into();
-    let code = code.into();
-    Some(Gate { group: number, needs, steady, time: None, numbers, code, decision, arms })
+    settling
 }
 
-/// Makes code for terms.
+/// What a number is made from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Basis {
+    Time,
+    /// Cells that packets seldom change, too.
+    Cells,
+    Packet,
+}
+
+/// Makes code for the gates of a group.
 struct Coder<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     cells: &'c [CellAt],
-    /// By term: the index of its number, and whether it is steady.
-    at: HashMap<TermId, (u8, bool)>,
-    steady: Vec<(u8, Instruction)>,
+    numbers: Numbers,
+    /// How many there are.
     count: u8,
+    /// By term: the index of its number.
+    lasting: HashMap<TermId, (u8, Basis)>,
+    /// The same of what is computed for each packet, as far as it is computed here.
+    own: HashMap<TermId, u8>,
+    /// Terms of which more than the lowest 64 bits matter.
+    exact: HashSet<TermId>,
+    by_time: Vec<(u8, Instruction)>,
+    by_cells: Vec<(u8, Instruction)>,
+    watched: BTreeSet<u8>,
     /// Columns, and whether they are made from what lookups bind.
     regs: Vec<(Reg, bool)>,
+    settling: Vec<bool>,
+    /// Whether what changes with cells is computed when they change, and not for each packet.
+    decides: bool,
 }
 
-impl Coder<'_, '_> {
+impl<'c, 'a> Coder<'c, 'a> {
+    fn new(
+        compiler: &'c mut Compiler<'a>,
+        cells: &'c [CellAt],
+        steps: impl Iterator<Item = usize>,
+    ) -> Self {
+        let program = compiler.program();
+        let mut coder = Self {
+            settling: is_settling(compiler.program(), cells),
+            compiler,
+            cells,
+            numbers: [0; _],
+            // The cells, and the time.
+            count: cells.len() as u8 + 1,
+            lasting: HashMap::new(),
+            own: HashMap::new(),
+            exact: HashSet::new(),
+            by_time: Vec::new(),
+            by_cells: Vec::new(),
+            watched: BTreeSet::new(),
+            regs: Vec::new(),
+            decides: true,
+        };
+        for step in steps {
+            coder.ask(program.steps[step].terms(), true);
+        }
+        coder.ask(super::compile::sets(program).map(|(.., value)| value).collect(), false);
+        coder
+    }
+
+    /// The group, but for the names of its cells.
+    fn finish(self) -> Group {
+        Group {
+            held: vec![[0; LANES]; self.cells.len()],
+            numbers: self.numbers.into(),
+            by_time: self.by_time.into(),
+            by_cells: self.by_cells.into(),
+            watched: self.watched.into_iter().map(|cell| (cell, 0)).collect(),
+            ..Group::default()
+        }
+    }
+
+    /// Makes a gate of a step; `arm` says what is left in the cells where it leads: `None` if that is not the same for all
+    /// packets, and nothing if another gate of the group decides next.
+    fn gate(
+        &mut self,
+        at: StepId,
+        group: usize,
+        arm: impl Fn(StepId) -> Option<Option<Sets>>,
+    ) -> Option<Gate> {
+        let program = self.compiler.program();
+        self.own.clear();
+        self.regs.clear();
+        self.decides = true;
+        let mut code = Vec::new();
+        let (decision, next) = match program.step(at) {
+            Step::Test { atom, yes, no, .. } => {
+                (Decision::Test(self.check(atom, &mut code)?), vec![*yes, *no])
+            }
+            Step::Switch { on, cases, otherwise, .. } => {
+                let on = self.number(*on, &mut code)?;
+                let mut ranges = Vec::new();
+                for ((set, _), arm) in cases.iter().zip(0u8..) {
+                    let within = set.intervals().iter().filter_map(|&range| within(range));
+                    ranges.extend(within.map(|(low, high)| (low, high, arm)));
+                }
+                let next = cases.iter().map(|case| case.1).chain([*otherwise]).collect();
+                (Decision::Switch(on, ranges.into()), next)
+            }
+            _ => return None,
+        };
+        u8::try_from(next.len()).ok()?;
+        self.decides = false;
+        let bound_before = self.regs.len();
+        let known = self.own.clone();
+        let mut arms = Vec::new();
+        for to in next {
+            let leaves = match arm(to)? {
+                None => Leaves::Undecided,
+                Some(left) => {
+                    let (mut code, mut sets) = (Vec::new(), Vec::new());
+                    for (cell, value) in left {
+                        let most = most(program, cell.0);
+                        let cell = self.cells.iter().position(|c| *c == cell)? as u8;
+                        let mut number = self.number(value, &mut code)?;
+                        if usize::from(number) < self.cells.len() {
+                            // As it was before any is set.
+                            let held = number;
+                            number = self.next()?;
+                            code.push((number, Instruction::Or(held, held)));
+                        }
+                        sets.push((cell, number, most));
+                    }
+                    Leaves::Cells { code: code.into(), sets: sets.into() }
+                }
+            };
+            arms.push(Arm { to, leaves });
+            self.own.clone_from(&known);
+        }
+        // Of flows that are looked up later, nothing is known here.
+        if self.regs[bound_before..].iter().any(|(_, is_bound)| *is_bound) {
+            return None;
+        }
+        let regs: Vec<Reg> = self.regs.iter().map(|(reg, _)| *reg).collect();
+        let needs = self.compiler.lanes.needs(regs);
+        Some(Gate { group, needs, code: code.into(), decision, arms: arms.into() })
+    }
+
+    /// Notes which terms matter with all their bits, if some do, or with their lowest 64.
+    fn ask(&mut self, terms: Vec<TermId>, exactly: bool) {
+        let mut waiting: Vec<_> = terms.into_iter().map(|term| (term, exactly)).collect();
+        let mut seen = HashSet::new();
+        while let Some((term, exactly)) = waiting.pop() {
+            let is_new = if exactly { self.exact.insert(term) } else { seen.insert(term) };
+            if !is_new {
+                continue;
+            }
+            use BinaryOp::{Add, And, Mul, Or, Sub, Xor};
+            let of = self.compiler.program().term(term);
+            let is_exact = match of {
+                Term::Binary(op, ..) => exactly || !matches!(op, Add | Sub | Mul | And | Or | Xor),
+                Term::Slice { low, width, .. } => u32::from(*low) + u32::from(*width) > 64,
+                _ => true,
+            };
+            waiting.extend(of.operands().into_iter().map(|term| (term, is_exact)));
+        }
+    }
+
     /// The index of a term's number, with code that computes it.
     fn number(&mut self, term: TermId, code: &mut Vec<(u8, Instruction)>) -> Option<u8> {
-        if let Some(&(at, _)) = self.at.get(&term) {
+        let known = self.lasting.get(&term).map(|(at, _)| at).or_else(|| self.own.get(&term));
+        if let Some(&at) = known {
             return Some(at);
         }
         let program = self.compiler.program();
-        let (instruction, operands) = match program.term(term) {
-            Term::Const(number) => (Instruction::Const(*number), vec![]),
-            Term::Now => (Instruction::Now, vec![]),
+        let is_exact = self.exact.contains(&term);
+        let (instructions, operands) = match program.term(term) {
+            Term::Const(number) => {
+                let cut = *number as u64;
+                if is_exact && u128::from(cut) != *number {
+                    return None;
+                }
+                let at = self.constant(cut)?;
+                self.lasting.insert(term, (at, Basis::Time));
+                return Some(at);
+            }
+            Term::Now => {
+                let at = self.cells.len() as u8;
+                self.lasting.insert(term, (at, Basis::Time));
+                return Some(at);
+            }
             Term::Cell(state, index) if self.compiler.is_changing(term) => {
                 let cell = self.cells.iter().position(|c| *c == (*state, *index))?;
-                (Instruction::Cell(cell as u8), vec![])
+                let basis = if self.settling[cell] { Basis::Cells } else { Basis::Packet };
+                self.lasting.insert(term, (cell as u8, basis));
+                return Some(cell as u8);
             }
             other => match self.column(term) {
-                Some(reg) => (Instruction::Column(reg), vec![]),
-                None => (self.made(other, code)?, other.operands()),
+                Some(reg) => (vec![Instruction::Column(reg)], vec![]),
+                None => (self.made(other, is_exact, code)?, other.operands()),
             },
         };
-        let steady = match instruction {
-            Instruction::Cell(_) | Instruction::Column(_) => false,
-            _ => operands.iter().all(|of| self.at.get(of).is_some_and(|(_, steady)| *steady)),
-        };
+        let basis = |term: &TermId| self.lasting.get(term).map_or(Basis::Packet, |l| l.1);
+        let basis = operands.iter().map(basis).max().unwrap_or(Basis::Packet);
+        let last = self.next()?;
+        let at = |step| last + 1 + step as u8 - instructions.len() as u8;
+        let new = instructions.iter().enumerate().map(|(step, made)| (at(step), *made));
+        match basis {
+            Basis::Time => self.by_time.extend(new),
+            Basis::Cells if self.decides => {
+                let cells = self.cells.len() as u8;
+                let operands = operands.iter().filter_map(|term| self.lasting.get(term));
+                self.watched.extend(operands.map(|(at, _)| *at).filter(|at| *at < cells));
+                self.by_cells.extend(new);
+            }
+            _ => {
+                code.extend(new);
+                self.own.insert(term, last);
+                return Some(last);
+            }
+        }
+        self.lasting.insert(term, (last, basis));
+        Some(last)
+    }
+
+    fn constant(&mut self, number: u64) -> Option<u8> {
+        let at = self.next()?;
+        self.numbers[usize::from(at)] = number;
+        Some(at)
+    }
+
+    fn next(&mut self) -> Option<u8> {
         let at = self.count;
-        if usize::from(at) >= MOST_NUMBERS {
-            return None;
-        }
-        self.count += 1;
-        if steady {
-            self.steady.push((at, instruction))
-        } else {
-            code.push((at, instruction))
-        }
-        self.at.insert(term, (at, steady));
+        self.count = at.checked_add(1)?;
         Some(at)
     }
 
@@ -294,21 +447,35 @@ impl Coder<'_, '_> {
         Some(reg)
     }
 
-    fn made(&mut self, term: &Term, code: &mut Vec<(u8, Instruction)>) -> Option<Instruction> {
+    /// How a term's number is made from others: the last instruction, and one before it whose number is the one before.
+    fn made(
+        &mut self,
+        term: &Term,
+        is_exact: bool,
+        code: &mut Vec<(u8, Instruction)>,
+    ) -> Option<Vec<Instruction>> {
         Some(match term {
             Term::Binary(op, a, b) => {
-                Instruction::Binary(*op, self.number(*a, code)?, self.number(*b, code)?)
+                let (a, b) = (self.number(*a, code)?, self.number(*b, code)?);
+                vec![Instruction::binary(*op, is_exact, a, b)]
             }
-            Term::Slice { of, low, width } if *low < 128 => {
-                Instruction::Slice { of: self.number(*of, code)?, low: *low, width: *width }
+            Term::Slice { of, low, width } if *low < 64 => {
+                let of = self.number(*of, code)?;
+                let low = self.constant(u64::from(*low))?;
+                let mask = self.constant(u64::MAX >> (64 - (*width).clamp(1, 64)))?;
+                let at = self.next()?;
+                vec![Instruction::Shr(of, low), Instruction::And(at, mask)]
             }
-            Term::Concat { high, low, width } if *width < 128 => {
+            Term::Concat { high, low, width } if *width < 64 => {
                 let (high, low) = (self.number(*high, code)?, self.number(*low, code)?);
-                Instruction::Concat { high, low, width: *width }
+                let width = self.constant(u64::from(*width))?;
+                let at = self.next()?;
+                let shift = Instruction::binary(BinaryOp::Shl, is_exact, high, width);
+                vec![shift, Instruction::Or(at, low)]
             }
             Term::Choose(atom, a, b) => {
                 let check = self.check(atom, code)?;
-                Instruction::Choose(check, self.number(*a, code)?, self.number(*b, code)?)
+                vec![Instruction::Choose(check, self.number(*a, code)?, self.number(*b, code)?)]
             }
             _ => return None,
         })
@@ -317,7 +484,11 @@ impl Coder<'_, '_> {
     fn check(&mut self, atom: &Atom, code: &mut Vec<(u8, Instruction)>) -> Option<Check> {
         Some(match atom {
             Atom::Test(term, set) => match set.intervals() {
-                [(low, high)] => Check::Range(self.number(*term, code)?, *low, *high),
+                [range] => {
+                    let (low, high) = within(*range)?;
+                    let of = self.number(*term, code)?;
+                    Check::Within(of, self.constant(low)?, self.constant(high)?)
+                }
                 _ => return None,
             },
             Atom::Compare(op, a, b) => {
@@ -327,16 +498,29 @@ impl Coder<'_, '_> {
     }
 }
 
+/// The greatest number that a cell holds.
+fn most(program: &Program, cells: StateId) -> u64 {
+    match program.state.get(usize::from(cells.0)).map(|state| &state.kind) {
+        Some(StateKind::Cells { width, .. }) => u64::MAX >> (64 - (*width).clamp(1, 64)),
+        _ => 0,
+    }
+}
+
+/// What of a range has 64 bits.
+fn within((low, high): (u128, u128)) -> Option<(u64, u64)> {
+    Some((u64::try_from(low).ok()?, u64::try_from(high).unwrap_or(u64::MAX)))
+}
+
 impl Pipeline {
-    /// Has lanes pass the gates of the first group that they wait at; gives whether any did.
-    pub(super) fn pass_gates(&mut self, packets: &Packets<'_>, now: u64) -> bool {
+    /// Has lanes pass the gates of the first group that they wait at; gives those that go on alone, as numbers there do not fit.
+    pub(super) fn pass_gates(&mut self, packets: &Packets<'_>, now: u64) -> Option<u32> {
         let Self { burst, nodes, lanes, cells, gates, .. } = self;
         let gate = |nodes: &[Node], step: StepId| match &nodes[step.0 as usize] {
             Node::Gate(gate) => gate.group,
             _ => usize::MAX,
         };
         let groups = burst.parked.iter().map(|&(step, _)| gate(nodes, step));
-        let Some(number) = groups.min() else { return false };
+        let number = groups.min()?;
         let (mut at, mut these) = ([StepId(0); LANES], 0);
         burst.parked.retain(|&(step, mask)| {
             if gate(nodes, step) != number {
@@ -349,43 +533,38 @@ impl Pipeline {
             these |= mask;
             false
         });
-        let Some(group) = gates.get_mut(number) else { return false };
-        let mut numbers = [0; MOST_CELLS];
-        for (number, &(state, index)) in numbers.iter_mut().zip(&group.cells) {
-            *number = cells.get(state, index);
-        }
+        let group = gates.get_mut(number)?;
+        group.begin(|(state, index)| cells.get(state, index), now);
+        let mut misfits = 0;
         for lane in lanes_of(these) {
-            group.held.iter_mut().zip(&numbers).for_each(|(held, number)| held[lane] = *number);
+            for (held, number) in group.held.iter_mut().zip(&*group.numbers) {
+                held[lane] = *number;
+            }
             let mut step = at[lane];
             // As far as gates of the group follow each other.
-            let to = loop {
-                let Node::Gate(gate) = &mut nodes[step.0 as usize] else { break step };
-                let gate: &mut Gate = gate;
-                let from = Sources { lanes, lane, now, cells: &numbers };
-                let taken = gate.decide(&from);
-                let arm = &gate.arms[taken];
-                let Leaves::Cells { code, sets } = &arm.leaves else {
-                    step = arm.to;
-                    if let Node::Gate(next) = &nodes[step.0 as usize] {
-                        lanes.compute(&next.needs, packets, &[]);
-                    }
-                    continue;
+            while let Node::Gate(gate) = &nodes[step.0 as usize] {
+                let Some((to, is_undecided)) = group.pass(gate, (lanes, lane)) else {
+                    misfits |= 1 << lane;
+                    break;
                 };
-                from.run(code, &mut gate.numbers);
-                for &(cell, number) in sets {
-                    let (state, _) = group.cells[usize::from(cell)];
-                    let number = gate.numbers[usize::from(number)] as u64;
-                    numbers[usize::from(cell)] = cells.cut(state, number);
+                step = to;
+                if !is_undecided {
+                    break;
                 }
-                break arm.to;
-            };
-            burst.send(to, 1 << lane);
+                if let Node::Gate(next) = &nodes[step.0 as usize] {
+                    lanes.compute(&next.needs, packets, &[]);
+                }
+            }
+            match misfits >> lane & 1 {
+                0 => burst.send(step, 1 << lane),
+                _ => burst.go_alone(at[lane], 1 << lane),
+            }
         }
-        group.passed |= these;
-        for (&number, &(state, index)) in numbers.iter().zip(&group.cells) {
+        group.passed |= these & !misfits;
+        for (&number, &(state, index)) in group.numbers.iter().zip(&group.cells) {
             cells.set(state, index, number);
         }
-        true
+        Some(misfits)
     }
 
     /// Lanes that passed gates.
