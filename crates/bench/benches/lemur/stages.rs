@@ -100,7 +100,6 @@ pub(crate) fn limit(page: &mut Page) {
     let own = Own(Joint::new(std::slice::from_ref(&members), Some(tofino().0)));
     let published = Published::new();
     let all: Vec<(usize, usize)> = (0..members.all.len()).map(|at| (0, at)).collect();
-    let joint = own.0.fit(&all).ok().and_then(|taken| taken.stages).expect("it fits");
     page.put(format_args!(
         "\n## The stage limit (§2.6.2)\n\nBPF, {NATS} NATs in branches, IPv4Fwd, at least {:.1} Gb/s, which is more than the server's link carries. \
          Lemur: 10 NATs fit the 12 stages of its Tofino, as its compiler says; one goes to the server; SW preferred breaks the SLO, and \
@@ -109,19 +108,20 @@ pub(crate) fn limit(page: &mut Page) {
          that the functions have alone, joined as `catena place` joins them: NATs that exclude each other share one table.\n",
         LEAST / GBPS
     ));
-    page.head(&["", "10 NATs", "11 NATs"]);
-    page.row(["Lemur, Tofino's compiler".to_string(), "12 stages".into(), "more than 12".into()]);
+    page.head(&["", "8 NATs", "9 NATs", "10 NATs", "11 NATs"]);
+    page.row(["Lemur, Tofino's compiler", "", "", "12 stages", "more than 12"].map(String::from));
     let of = |stages: u32| format!("{stages} stages");
-    page.row([
-        "Lemur's tables, the estimator".into(),
-        of(published.stages[NATS - 1]),
-        of(published.stages[NATS]),
-    ]);
-    let compact = |count: u32| of(stages(&simplified(&nats_in_one(count))));
-    page.row(["one table of NATs, by hand".into(), compact(10), compact(11)]);
-    let less: Vec<_> = all.iter().copied().filter(|of| of.1 != NATS).collect();
-    let less = own.0.fit(&less).ok().and_then(|taken| taken.stages).expect("it fits");
-    page.row(["Catena's, joined".into(), of(less.0 as u32), of(joint.0 as u32)]);
+    let mut row = |name: &str, stages: &dyn Fn(usize) -> u32| {
+        let cells = (NATS - 3..=NATS).map(|nats| of(stages(nats)));
+        page.row(std::iter::once(name.to_string()).chain(cells));
+    };
+    row("Lemur's tables, the estimator", &|nats| published.stages[nats]);
+    row("one table of NATs, by hand", &|nats| stages(&simplified(&nats_in_one(nats as u32))));
+    row("Catena's, joined", &|nats| {
+        let some: Vec<_> =
+            all.iter().copied().filter(|(_, at)| !(nats + 1..=NATS).contains(at)).collect();
+        own.0.fit(&some).ok().and_then(|taken| taken.stages).expect("it fits").0 as u32
+    });
     page.put(format_args!(""));
     page.head(&["policy", "rules and tables of Lemur", "those of Catena"]);
     let policies = [
