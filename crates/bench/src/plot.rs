@@ -469,10 +469,16 @@ fn percentile_name(values: f64) -> String {
     format!("{:.digits$} %", 100.0 * (1.0 - 1.0 / values))
 }
 
-/// A tick without what multiplying added: three steps of 0.1 are 0.3.
+/// A tick without what multiplying added (three steps of 0.1 are 0.3); from 10,000 on in thousands or millions, for which there
+/// is room beside the axis.
 fn tick_name(tick: f64) -> String {
+    let (tick, unit) = match tick {
+        1e6.. => (tick / 1e6, "M"),
+        1e4.. => (tick / 1e3, "k"),
+        _ => (tick, ""),
+    };
     let text = format!("{tick:.9}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+    text.trim_end_matches('0').trim_end_matches('.').to_string() + unit
 }
 
 #[cfg(test)]
@@ -488,5 +494,9 @@ mod tests {
         assert_eq!(names(0.4), ["0", "0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(names(2.4), ["0", "0.5", "1", "1.5", "2", "2.5"]);
         assert_eq!(names(100.0), ["0", "20", "40", "60", "80", "100"]);
+        assert_eq!(names(12_000.0), ["0", "5000", "10k", "15k"]);
+        let powers = Scale::log("", [20.0, 900_000.0]);
+        let names: Vec<String> = powers.ticks().into_iter().map(powers.name).collect();
+        assert_eq!(names, ["10", "100", "1000", "10k", "100k", "1M"]);
     }
 }

@@ -18,9 +18,15 @@ impl Cell {
         (!values.is_empty()).then(|| Spread::of(values))
     }
 
+    /// Percentiles of the latency in each round in which anything came.
+    fn percentiles(&self) -> impl Iterator<Item = [f64; 5]> {
+        let came = self.0.iter().filter(|measured| measured.arrived.lost < 1.0);
+        came.map(|measured| measured.arrived.percentiles)
+    }
+
     /// A percentile of the latency, by its place in [`Arrived::percentiles`](crate::testbed::Arrived).
     pub(crate) fn percentile(&self, index: usize) -> Spread {
-        Spread::of(self.0.iter().map(|measured| measured.arrived.percentiles[index]))
+        Spread::of(self.percentiles().map(|all| all[index]))
     }
 
     /// The median latency in microseconds.
@@ -35,8 +41,7 @@ impl Cell {
 
     /// The 99th less the 1st percentile, in microseconds.
     pub(crate) fn jitter(&self) -> Spread {
-        let of = |measured: &Measured| measured.arrived.percentiles;
-        Spread::of(self.0.iter().map(of).map(|[first, .., last]| last - first))
+        Spread::of(self.percentiles().map(|[first, .., last]| last - first))
     }
 
     /// Per cent of the packets that did not come, in the worst round.

@@ -116,8 +116,7 @@ the policy:
     }
 
     fn show_latency(&self, page: &mut Page) {
-        let title =
-            "Figures 6.5, 6.11 and 6.12: latency of chains of routers on one CPU by their length";
+        let title = "Figures 6.5, 6.11 and 6.12: latency of chains of routers by their length";
         page.put(format_args!(
             "
 ## {title}
