@@ -10,6 +10,9 @@ use super::lanes::{LANES, Lanes, Reg};
 /// A cell: its state, and the index there.
 pub(super) type CellAt = (StateId, u16);
 
+/// Cells that depend on each other, at the most.
+pub(super) const MOST_CELLS: usize = 16;
+
 /// Numbers of a group. A group has room for as many as a byte counts.
 pub(super) type Numbers = [u64; 256];
 
@@ -44,8 +47,16 @@ pub(super) struct Arm {
 pub(super) enum Leaves {
     /// The next gate of the group decides on.
     Undecided,
-    /// What cells hold from then on: each cell, the number, which is none of a cell, and how much of it the cell holds.
-    Cells { code: Code, sets: Box<[(u8, u8, u64)]> },
+    /// What cells hold from then on.
+    Cells { code: Code, sets: Box<[Set]> },
+}
+
+/// A cell, and the number that it holds next, which is not that of a cell.
+pub(super) struct Set {
+    pub(super) cell: u8,
+    pub(super) number: u8,
+    /// How much of the number the cell holds.
+    pub(super) most: u64,
 }
 
 /// How a number of 64 bits is computed, from others by their index. Results are cut; what is done exactly fails if there is more.
@@ -157,15 +168,16 @@ pub(super) struct Group {
     pub(super) cells: Vec<CellAt>,
     /// Lanes that passed, and what each of the cells held before them.
     pub(super) passed: u32,
-    pub(super) held: Vec<[u64; LANES]>,
+    pub(super) held: Box<[[u64; MOST_CELLS]; LANES]>,
     /// What the cells hold, the time, and all that is made from them.
     pub(super) numbers: Box<Numbers>,
     /// What is computed when the time is another.
     pub(super) by_time: Code,
     /// What is computed when some cells are others, too: packets seldom change these.
     pub(super) by_cells: Code,
-    /// Those cells, and what they held when it was computed.
-    pub(super) watched: Box<[(u8, u64)]>,
+    /// Those cells, as bits.
+    pub(super) watched: u64,
+    /// Whether it is computed for what the cells hold now.
     pub(super) is_known: bool,
     pub(super) fits: bool,
 }
@@ -175,11 +187,11 @@ impl Default for Group {
         Self {
             cells: Vec::new(),
             passed: 0,
-            held: Vec::new(),
+            held: Box::new([[0; _]; _]),
             numbers: [0; _].into(),
             by_time: Code::default(),
             by_cells: Code::default(),
-            watched: Box::default(),
+            watched: 0,
             is_known: false,
             fits: true,
         }
@@ -189,26 +201,17 @@ impl Default for Group {
 impl Group {
     /// Takes over what cells hold, and the time.
     pub(super) fn begin(&mut self, held: impl Fn(CellAt) -> u64, now: u64) {
-        for (number, &cell) in self.numbers.iter_mut().zip(&self.cells) {
-            *number = held(cell);
+        let held = self.cells.iter().map(|&cell| held(cell)).chain([now]);
+        for (number, held) in self.numbers.iter_mut().zip(held) {
+            self.is_known &= *number == held;
+            *number = held;
         }
-        let time = &mut self.numbers[self.cells.len()];
-        self.is_known &= *time == now;
-        *time = now;
-    }
-
-    /// Whether what is computed when cells change holds.
-    #[inline]
-    fn is_known(&self) -> bool {
-        let is_same = |(cell, held): &(u8, u64)| self.numbers[usize::from(*cell)] == *held;
-        self.is_known && self.watched.iter().all(is_same)
     }
 
     #[cold]
     fn learn(&mut self, from: (&Lanes, usize)) {
-        let Self { numbers, watched, .. } = self;
+        let numbers = &mut self.numbers;
         self.fits = run(&self.by_time, numbers, from) & run(&self.by_cells, numbers, from);
-        watched.iter_mut().for_each(|(cell, held)| *held = numbers[usize::from(*cell)]);
         self.is_known = true;
     }
 
@@ -216,10 +219,13 @@ impl Group {
     /// do not fit.
     #[inline]
     pub(super) fn pass(&mut self, gate: &Gate, from: (&Lanes, usize)) -> Option<(StepId, bool)> {
-        if !self.is_known() {
+        if !self.is_known {
             self.learn(from);
         }
         let numbers = &mut *self.numbers;
+        if let Some(held) = numbers.first_chunk() {
+            self.held[from.1] = *held;
+        }
         if !run(&gate.code, numbers, from) || !self.fits {
             return None;
         }
@@ -235,8 +241,11 @@ impl Group {
         if !run(code, numbers, from) {
             return None;
         }
-        for &(cell, number, most) in sets {
-            numbers[usize::from(cell)] = numbers[usize::from(number)] & most;
+        for set in sets {
+            let (number, cell) =
+                (numbers[usize::from(set.number)] & set.most, usize::from(set.cell));
+            self.is_known &= self.watched >> cell & 1 == 0 || numbers[cell] == number;
+            numbers[cell] = number;
         }
         Some((arm.to, false))
     }

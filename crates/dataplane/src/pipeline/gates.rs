@@ -11,12 +11,12 @@ use ir::program::{Atom, Program, StateId, Step, StepId, Term, TermId};
 
 use super::Pipeline;
 use super::compile::{Compiler, sets_of};
-use super::gate::{Arm, CellAt, Check, Decision, Gate, Gates, Group, Instruction, Leaves, Numbers};
+use super::gate::{
+    Arm, CellAt, Check, Decision, Gate, Gates, Group, Instruction, Leaves, MOST_CELLS, Numbers, Set,
+};
 use super::lanes::{LANES, Packets, Reg, lanes_of};
 use super::plan::Node;
 
-/// Cells that depend on each other, at the most.
-const MOST_CELLS: usize = 16;
 /// Groups of such cells.
 const MOST_GROUPS: usize = 64;
 
@@ -232,7 +232,8 @@ struct Coder<'c, 'a> {
     exact: HashSet<TermId>,
     by_time: Vec<(u8, Instruction)>,
     by_cells: Vec<(u8, Instruction)>,
-    watched: BTreeSet<u8>,
+    /// The cells that this depends on, as bits.
+    watched: u64,
     /// Columns, and whether they are made from what lookups bind.
     regs: Vec<(Reg, bool)>,
     settling: Vec<bool>,
@@ -259,7 +260,7 @@ impl<'c, 'a> Coder<'c, 'a> {
             exact: HashSet::new(),
             by_time: Vec::new(),
             by_cells: Vec::new(),
-            watched: BTreeSet::new(),
+            watched: 0,
             regs: Vec::new(),
             decides: true,
         };
@@ -273,11 +274,10 @@ impl<'c, 'a> Coder<'c, 'a> {
     /// The group, but for the names of its cells.
     fn finish(self) -> Group {
         Group {
-            held: vec![[0; LANES]; self.cells.len()],
             numbers: self.numbers.into(),
             by_time: self.by_time.into(),
             by_cells: self.by_cells.into(),
-            watched: self.watched.into_iter().map(|cell| (cell, 0)).collect(),
+            watched: self.watched,
             ..Group::default()
         }
     }
@@ -331,7 +331,7 @@ impl<'c, 'a> Coder<'c, 'a> {
                             number = self.next()?;
                             code.push((number, Instruction::Or(held, held)));
                         }
-                        sets.push((cell, number, most));
+                        sets.push(Set { cell, number, most });
                     }
                     Leaves::Cells { code: code.into(), sets: sets.into() }
                 }
@@ -397,6 +397,8 @@ impl<'c, 'a> Coder<'c, 'a> {
                 self.lasting.insert(term, (cell as u8, basis));
                 return Some(cell as u8);
             }
+            // The lowest 64 bits are all that numbers have.
+            Term::Slice { of, low: 0, width: 64 } => return self.number(*of, code),
             other => match self.column(term) {
                 Some(reg) => (vec![Instruction::Column(reg)], vec![]),
                 None => (self.made(other, is_exact, code)?, other.operands()),
@@ -412,7 +414,8 @@ impl<'c, 'a> Coder<'c, 'a> {
             Basis::Cells if self.decides => {
                 let cells = self.cells.len() as u8;
                 let operands = operands.iter().filter_map(|term| self.lasting.get(term));
-                self.watched.extend(operands.map(|(at, _)| *at).filter(|at| *at < cells));
+                let cells = operands.map(|(at, _)| *at).filter(|at| *at < cells);
+                self.watched |= cells.fold(0, |all, cell| all | 1 << cell);
                 self.by_cells.extend(new);
             }
             _ => {
@@ -537,9 +540,6 @@ impl Pipeline {
         group.begin(|(state, index)| cells.get(state, index), now);
         let mut misfits = 0;
         for lane in lanes_of(these) {
-            for (held, number) in group.held.iter_mut().zip(&*group.numbers) {
-                held[lane] = *number;
-            }
             let mut step = at[lane];
             // As far as gates of the group follow each other.
             while let Node::Gate(gate) = &nodes[step.0 as usize] {
@@ -579,8 +579,8 @@ impl Pipeline {
         let mut taken = 0;
         for group in gates.iter_mut().filter(|group| group.passed & these != 0) {
             let first = (group.passed & these).trailing_zeros() as usize;
-            for (held, &(state, index)) in group.held.iter().zip(&group.cells) {
-                cells.set(state, index, held[first]);
+            for (held, &(state, index)) in group.held[first].iter().zip(&group.cells) {
+                cells.set(state, index, *held);
             }
             taken |= group.passed & these;
             group.passed &= !these;
