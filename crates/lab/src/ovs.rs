@@ -45,14 +45,7 @@ impl Daemons {
         until("the database listens", || UnixStream::connect(folder.join("db.sock")).is_ok());
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init"]));
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
-        // Frames from servers have a tag in front of those that hosts set.
-        let set = [
-            "set",
-            "Open_vSwitch",
-            ".",
-            "other_config:userspace-tso-enable=true",
-            "other_config:vlan-limit=2",
-        ];
+        let set = ["set", "Open_vSwitch", ".", "other_config:userspace-tso-enable=true"];
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait"]).args(set));
         let mut daemons = Self { folder, switch: None, _database: database };
         daemons.run_switch(switch);

@@ -278,3 +278,69 @@ impl Gates {
         self.gates.remove(&at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of all sizes.
+    fn number(random: &mut fastrand::Rng) -> u64 {
+        random.u64(..) >> (9 * random.u32(..8))
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_model_or_do_not_fit() {
+        use BinaryOp::*;
+        let ops = [Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max];
+        let mut random = fastrand::Rng::with_seed(1);
+        let lanes = Lanes::default();
+        let mut misfits = [0; 12];
+        for round in 0..24_000 {
+            let op = ops[round % ops.len()];
+            let (a, mut b) = (number(&mut random), number(&mut random));
+            if matches!(op, Shl | Shr) {
+                b %= 70;
+            }
+            let wanted = op.apply(a.into(), b.into());
+            for exactly in [true, false] {
+                let mut numbers = [0; _];
+                (numbers[0], numbers[1]) = (a, b);
+                let code = [(2, Instruction::binary(op, exactly, 0, 1))];
+                let fits = run(&code, &mut numbers, (&lanes, 0));
+                assert_eq!(numbers[2], wanted as u64, "{op:?} of {a} and {b}");
+                let is_cut = u128::from(numbers[2]) != wanted;
+                assert_eq!(fits, !exactly || !is_cut, "{op:?} of {a} and {b}");
+                misfits[round % ops.len()] += usize::from(!fits);
+            }
+        }
+        // Sums, differences, products, and what is shifted to the left.
+        let are_cut = misfits.map(|count| count > 0);
+        assert_eq!(are_cut, std::array::from_fn(|at| [0, 1, 2, 8].contains(&at)), "{misfits:?}");
+    }
+
+    #[test]
+    fn a_lane_whose_numbers_do_not_fit_leaves_the_cells_as_they_are() {
+        // A cell to which packets add 2^63, below 2^63: the second does not fit.
+        let numbers = |group: &mut Group, held: [u64; 4]| group.numbers[..4].copy_from_slice(&held);
+        let set = Set { cell: 0, number: 4, most: u64::MAX };
+        let leaves =
+            Leaves::Cells { code: [(4, Instruction::AddExactly(0, 2))].into(), sets: [set].into() };
+        let to = [StepId(7), StepId(8)];
+        let gate = Gate {
+            group: 0,
+            needs: [].into(),
+            code: [].into(),
+            decision: Decision::Test(Check::Within(0, 3, 2)),
+            arms: [Arm { to: to[0], leaves }, Arm { to: to[1], leaves: Leaves::Undecided }].into(),
+        };
+        let mut group = Group::default();
+        let lanes = Lanes::default();
+        numbers(&mut group, [5, 0, 1 << 63, 0]);
+        assert_eq!(group.pass(&gate, (&lanes, 3)), Some((to[0], false)));
+        assert_eq!((group.held[3][0], group.numbers[0]), (5, 5 + (1 << 63)));
+        assert_eq!(group.pass(&gate, (&lanes, 4)), Some((to[1], true)));
+        numbers(&mut group, [1 << 63, 0, 1 << 63, 0]);
+        assert_eq!(group.pass(&gate, (&lanes, 5)), None);
+        assert_eq!(group.numbers[0], 1 << 63);
+    }
+}
