@@ -541,6 +541,7 @@ pub(crate) struct Subject {
     pub(crate) bed: Bed,
 }
 
+/// How many network functions a chain consists of: its outermost compounds; nothing if it has none.
 fn length(chain: &Chain) -> Option<usize> {
     let functions = chain.graph.nodes.iter().filter_map(|node| node.name.split_once('/'));
     let names: BTreeSet<&str> = functions.map(|(function, _)| function).collect();
@@ -625,12 +626,12 @@ impl Subject {
         }
     }
 
-    /// How many network functions the chain consists of: its outermost compounds; nothing if it has none.
+    /// The length of its chain.
     pub(crate) fn length(&self) -> Option<usize> {
         length(&self.chain)
     }
 
-    /// The same of a chain that is not to run.
+    /// The length of a chain that is not to run.
     pub(crate) fn length_of(request: &Request<'_>) -> Option<usize> {
         let (mut sources, mut files) = (Sources::new(), Disk::default());
         let (file, options) = Self::read(request, &mut sources, &mut files).ok()?;

@@ -302,6 +302,16 @@ fn packets_come_back_from_cores_to_the_switch() {
     exchange(&rack, "10.99.0.1", 1000);
 }
 
+/// Has the left reach an address of the right by each of the two translators; the addresses.
+fn routed(rack: &Rack) -> [&'static str; 2] {
+    for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
+        let network = format!("10.99.{of}.0/24");
+        let through = ["route", "add", &network, "via", via, "src", source];
+        run(&mut rack.within("left", "ip", &through));
+    }
+    ["10.99.0.1", "10.99.1.1"]
+}
+
 #[test]
 fn a_server_that_fails_is_replaced_by_another() {
     if !possible() {
@@ -316,12 +326,7 @@ fn a_server_that_fails_is_replaced_by_another() {
     let (rack, plan) = planned_on(&topology, "k", &two());
     let told = run(&mut deploy(&plan, &[]));
     assert!(told.contains("nat on s1") && told.contains("nat on s2"), "{told}");
-    for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
-        let network = format!("10.99.{of}.0/24");
-        let through = ["route", "add", &network, "via", via, "src", source];
-        run(&mut rack.within("left", "ip", &through));
-    }
-    let all = ["10.99.0.1", "10.99.1.1"];
+    let all = routed(&rack);
     all.iter().for_each(|address| exchange(&rack, address, 50_000));
     // Each server sees packets of its own chain alone.
     let output = deploy(&plan, &["--status", "--json"]).output().unwrap();
@@ -405,12 +410,7 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
     let (rack, plan) = planned_on(&topology, "l", &(filtered + ROUTER));
     let told = run(&mut deploy(&plan, &[]));
     assert!(told.contains("nat on s1") && told.contains("nat on s2"), "{told}");
-    for (of, via, source) in [("0", "10.8.0.1", "10.8.0.2"), ("1", "10.9.0.1", "10.9.0.2")] {
-        let network = format!("10.99.{of}.0/24");
-        let through = ["route", "add", &network, "via", via, "src", source];
-        run(&mut rack.within("left", "ip", &through));
-    }
-    let all = ["10.99.0.1", "10.99.1.1"];
+    let all = routed(&rack);
     // A translator that is started anew would give the connection the port of the first one.
     exchange(&rack, all[1], 1000);
     let stream = open(&rack, all[1]);

@@ -398,7 +398,9 @@ impl<'c, 'a> Coder<'c, 'a> {
                 return Some(cell as u8);
             }
             // The lowest 64 bits are all that numbers have.
-            Term::Slice { of, low: 0, width: 64 } => return self.number(*of, code),
+            Term::Slice { of, low: 0, width: 64 } if self.compiler.is_changing(term) => {
+                return self.number(*of, code);
+            }
             other => match self.column(term) {
                 Some(reg) => (vec![Instruction::Column(reg)], vec![]),
                 None => (self.made(other, is_exact, code)?, other.operands()),
