@@ -1,14 +1,15 @@
 //! Chains under traffic of many kinds, element by element and synthesised as by default: one core, in memory.
 //!
 //! `cargo bench -p catena-cli --bench traffic -- [CHAIN… TRAFFIC…] [--rounds N] [--packets N] [--quick] [--json] [--table]
-//! [--only bare|elements|synthesised] [--instructions] [--list]`
+//! [--only bare|elements|synthesised|program] [--instructions] [--list]`
 //!
 //! A word selects the chain of this name, or traffic whose name has all its parts: `conn10`, `open1M-zipf0`. Every round
 //! starts each variant anew, lets the traffic settle and measures stretches of 10,000 packets. All see the same
 //! packets at the same times by a clock that goes on with the packets, so that a stretch of one round is
 //! the same work in every other; before, one round checks that all variants send the same bytes.
 //!
-//! `--only` runs one variant. `--instructions` runs each under callgrind and prints instructions per packet.
+//! `--only` runs one variant; `program` is the synthesised chain whose program takes all bursts. `--instructions` runs
+//! each under callgrind and prints instructions per packet.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod chains;
@@ -25,8 +26,8 @@ use std::process::{Command, ExitCode};
 use std::rc::Rc;
 
 use cpu_time::ThreadTime;
-use dataplane::Router;
 use dataplane::clock::VirtualClock;
+use dataplane::{ProgramUse, Router};
 use engine::session::Path as Execution;
 
 use chains::{BARE, CHAINS, Chain};
@@ -48,18 +49,23 @@ enum Variant {
     Bare,
     Elements,
     Synthesised,
+    /// Synthesised, and the program takes all bursts.
+    Program,
 }
 
-use Variant::{Bare, Elements, Synthesised};
+use Variant::{Bare, Elements, Program, Synthesised};
 
 impl Variant {
-    const ALL: [Self; 3] = [Bare, Elements, Synthesised];
+    const ALL: [Self; 4] = [Bare, Elements, Synthesised, Program];
+    /// Those that are compared.
+    const COMPARED: [Self; 3] = [Bare, Elements, Synthesised];
 
     fn name(self) -> &'static str {
         match self {
             Bare => "bare",
             Elements => "elements",
             Synthesised => "synthesised",
+            Program => "program",
         }
     }
 }
@@ -98,7 +104,10 @@ impl Case<'_> {
     /// Starts a variant, lets the traffic settle and measures.
     fn run(&self, variant: Variant, digests: bool) -> Run {
         let chain = if variant == Bare { &BARE } else { self.chain };
-        let path = if variant == Synthesised { Execution::Synthesised } else { Execution::Native };
+        let path = match variant {
+            Bare | Elements => Execution::Native,
+            Synthesised | Program => Execution::Synthesised,
+        };
         let clock = VirtualClock::new(START);
         let gap = self.traffic.gap(self.chain.tables);
         let mut devices = Memory::new(&self.workload, (clock.clone(), gap), digests);
@@ -106,6 +115,9 @@ impl Case<'_> {
         let text = chain.text(&self.workload, &source, "ToDump(out)");
         let (_, mut router) =
             support::load(chain.name, text, Path::new("."), &mut devices, Box::new(clock), path);
+        if variant == Program {
+            router.set_program_use(ProgramUse::Always);
+        }
         let received = &*devices.received;
         let begin = ThreadTime::now();
         (0..self.workload.settle / BURST as u64).for_each(|_| {
@@ -169,7 +181,7 @@ impl Request {
                 "--only" => {
                     let name = next();
                     let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
-                    request.only = Some(found.expect("bare, elements or synthesised"));
+                    request.only = Some(found.expect("bare, elements, synthesised or program"));
                 }
                 "--instructions" => request.instructions = true,
                 "--list" => request.list = true,
@@ -223,8 +235,8 @@ fn main() -> ExitCode {
     }
     if request.instructions {
         println!(
-            "{:<12} {:<22} {:>8} {:>9} {:>12}",
-            "chain", "traffic", "bare", "elements", "synthesised"
+            "{:<12} {:<22} {:>8} {:>9} {:>12} {:>8}",
+            "chain", "traffic", "bare", "elements", "synthesised", "program"
         );
     } else if !request.json && request.only.is_none() {
         println!("{}", Finding::header());
@@ -279,9 +291,9 @@ fn compare(case: &Case<'_>, rounds: usize, has_fastclick: bool) -> Finding {
     let packets = (case.stretches() * STRETCH * BURST) as u64;
     let fastclick =
         (has_fastclick && !case.workload.replies).then(|| FastClick::new(&case.workload, packets));
-    let (mut runs, mut click) = (Variant::ALL.map(|_| Vec::new()), Vec::new());
+    let (mut runs, mut click) = (Variant::COMPARED.map(|_| Vec::new()), Vec::new());
     for _ in 0..rounds {
-        for (variant, runs) in Variant::ALL.into_iter().zip(&mut runs) {
+        for (variant, runs) in Variant::COMPARED.into_iter().zip(&mut runs) {
             let run = case.run(variant, false);
             runs.push(run);
         }
@@ -348,6 +360,9 @@ fn instructions(chain: &Chain, traffic: &Traffic, request: &Request) {
             _ => panic!("{} {}: {printed}{errors}", chain.name, traffic.name),
         }
     };
-    let [bare, elements, synthesised] = Variant::ALL.map(count);
-    println!("{:<12} {:<22} {bare:>8} {elements:>9} {synthesised:>12}", chain.name, traffic.name);
+    let [bare, elements, synthesised, program] = Variant::ALL.map(count);
+    println!(
+        "{:<12} {:<22} {bare:>8} {elements:>9} {synthesised:>12} {program:>8}",
+        chain.name, traffic.name
+    );
 }

@@ -26,19 +26,21 @@ pub(super) enum By {
     Elements,
 }
 
-/// Bursts of a trial, half of which each one takes.
+/// Bursts of a trial that are timed, half of which each one takes.
 const TRIAL: u32 = 16;
-/// Bursts that one takes in a row during a trial.
+/// Bursts that one takes in a row while they are timed.
 const RUN: u32 = 4;
-/// Bursts before the first trial, in which flows are made and the flow cache fills.
-const FIRST: u32 = 1 << 12;
+/// Bursts that a program takes before those that are timed, if elements took the ones before: its flow cache fills.
+const WARMING: u32 = 32;
 /// The least and the most bursts between trials.
-const LEAST: u32 = 256;
+const LEAST: u32 = 128;
 const MOST: u32 = 1 << 14;
-/// Trials cost at most the hundredth part.
-const SHARE: f32 = 100.0;
+/// Trials cost at most the two-hundredth part, unless the program still gains by them.
+const SHARE: f32 = 200.0;
 /// Who takes bursts changes only for a gain of so much.
 const GAIN: f32 = 0.98;
+/// A program still gains, as its flow cache fills, if it takes so much less time than it once did.
+const GAINING: f32 = 0.95;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -79,6 +81,8 @@ pub(super) struct Preference {
     taken: [Taken; 2],
     /// How long the program takes in relation to the elements, over some trials.
     ratio: Option<f32>,
+    /// Nanoseconds per packet of the program when it gained last, since who takes bursts changed.
+    gained: f32,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -88,10 +92,11 @@ impl Default for Preference {
     fn default() -> Self {
         Self {
             by: By::Program,
-            left: FIRST + TRIAL,
+            left: WARMING + TRIAL,
             interval: LEAST / 2,
             taken: Default::default(),
             ratio: None,
+            gained: f32::INFINITY,
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -104,7 +109,9 @@ impl Preference {
     pub(super) fn next(&mut self) -> (By, bool) {
         self.left = self.left.saturating_sub(1);
         if self.left >= TRIAL {
-            return (self.by, self.left.is_multiple_of(WATCHED));
+            let is_warming = self.left < TRIAL + WARMING;
+            let by = if is_warming { By::Program } else { self.by };
+            return (by, by == self.by && self.left.is_multiple_of(WATCHED));
         }
         let is_program = (self.left / RUN).is_multiple_of(2);
         (if is_program { By::Program } else { By::Elements }, true)
@@ -157,17 +164,23 @@ impl Preference {
                 by => by,
             };
             if by != self.by {
-                (self.by, self.interval) = (by, LEAST / 2);
+                (self.by, self.interval, self.gained) = (by, LEAST / 2, f32::INFINITY);
             }
-            let (loss, expected) = match self.by {
-                By::Program => (1.0 / ratio - 1.0, program),
-                By::Elements => (ratio - 1.0, elements),
+            let (loss, bursts, expected) = match self.by {
+                By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
+                By::Elements => (ratio - 1.0, TRIAL / 2 + WARMING, elements),
             };
             (self.expected, self.since) = (expected, expected);
-            let most = (loss * (TRIAL / 2) as f32 * SHARE) as u32;
+            let most = (loss * bursts as f32 * SHARE) as u32;
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
+            if program < self.gained * GAINING {
+                self.gained = program;
+                if self.by == By::Elements {
+                    self.interval = LEAST;
+                }
+            }
         }
-        self.left = self.interval + TRIAL;
+        self.left = self.interval + WARMING + TRIAL;
     }
 }
 
@@ -230,13 +243,31 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_gains_by_its_flow_cache_gets_the_time_to_fill_it() {
+        let (mut preference, mut filled, mut bursts) = (Preference::default(), 0_u64, 0);
+        while preference.by() == By::Elements || filled < 2_000 {
+            let (by, is_timed) = preference.next();
+            filled += u64::from(by == By::Program);
+            let cost = [100_u64.saturating_sub(filled / 20).max(20), 50][by as usize];
+            if is_timed {
+                preference.learn(by, Duration::from_nanos(32 * cost), 32);
+            }
+            bursts += 1;
+            assert!(bursts < 12_000, "{filled} bursts of the program");
+        }
+        // One that gains nothing does not.
+        let taken = run(&mut Preference::default(), 12_000, [100, 50]);
+        assert!(taken[0] < 500, "{taken:?}");
+    }
+
+    #[test]
     fn a_change_of_traffic_is_noticed_before_the_next_trial() {
         let mut preference = Preference::default();
         run(&mut preference, 100_000, [50, 600]);
         let taken = run(&mut preference, 2_000, [900, 600]);
         assert!(taken[1] > 1_000, "{taken:?}");
-        let taken = run(&mut preference, 4_000, [50, 600]);
-        assert!(taken[0] > 2_000, "{taken:?}");
+        let taken = run(&mut preference, 6_000, [50, 600]);
+        assert!(taken[0] > 3_000, "{taken:?}");
     }
 
     #[test]
