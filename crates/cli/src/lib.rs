@@ -59,6 +59,7 @@ enum Command {
     /// Print the reference of commands as Markdown
     #[command(hide = true)]
     Reference,
+    Sim(commands::sim::Sim),
     Swx(commands::swx::Swx),
     Synth(commands::synth::Synth),
     Top(commands::top::Top),
@@ -82,6 +83,7 @@ impl Command {
             Self::Gen(generator) => generator.json,
             Self::Place(place) => place.json,
             Self::Recv(recv) => recv.json,
+            Self::Sim(sim) => sim.prints_json(),
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
             Self::Verify(verify) => verify.json,
@@ -156,6 +158,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),
+        Command::Sim(sim) => commands::sim::main(sim),
         Command::Swx(swx) => commands::swx::main(swx),
         Command::Synth(synth) => commands::synth::main(synth),
     };

@@ -19,6 +19,7 @@ pub(crate) mod profile;
 pub(crate) mod recv;
 pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod sim;
 pub(crate) mod swx;
 pub(crate) mod synth;
 pub(crate) mod top;

@@ -20,6 +20,7 @@ mod place;
 mod profile;
 mod program;
 mod run;
+mod sim;
 mod sockets;
 mod synth;
 mod verify;

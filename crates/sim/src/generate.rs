@@ -1,0 +1,328 @@
+//! Traffic with superbursts: flows that begin, send trains of packets, pause and end.
+//!
+//! Sizes, durations and arrivals follow what Ironside prints of its traces (§4.4.1). A train whose packets come faster than a
+//! core serves them is a whale for as long as it lasts.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::random::Random;
+use crate::trace::{Arrival, Key, Trace};
+
+/// What traffic is generated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Flows that begin in a second, on average.
+    pub arrivals: f64,
+    /// The same while many begin at once.
+    pub peak: f64,
+    /// Share of the time in which many begin at once.
+    pub crowded: f64,
+    /// Nanoseconds for which that lasts.
+    pub crowd: f64,
+    /// Packets of the longest flow.
+    pub longest: f64,
+    /// Shape of the distribution of packets over flows.
+    pub shape: f64,
+    /// Nanoseconds that a flow lasts at the most.
+    pub duration: f64,
+    /// Nanoseconds between packets of a flow, at the least and at the most, on average over its life.
+    pub pace: [f64; 2],
+    /// Packets of a train, on average.
+    pub train: f64,
+    /// Nanoseconds between packets of a train.
+    pub gap: f64,
+    /// Share of trains that are whales.
+    pub whales: f64,
+    /// Packets of a whale, on average, and nanoseconds between these.
+    pub whale: [f64; 2],
+    /// Bytes of packets on average; they have 64, 576 or 1,514.
+    pub size: f64,
+    /// Seed of all choices.
+    pub seed: u64,
+}
+
+impl Traffic {
+    /// Like the backbone trace of Ironside's evaluation.
+    pub fn backbone() -> Self {
+        Self {
+            arrivals: 31_200.0,
+            peak: 51_200.0,
+            crowded: 0.1,
+            crowd: 20e6,
+            longest: 208_000.0,
+            shape: 0.8,
+            duration: 52e9,
+            pace: [20e3, 20e6],
+            train: 6.0,
+            gap: 1_200.0,
+            whales: 0.001,
+            whale: [370.0, 2_760.0],
+            size: 988.0,
+            seed: 1,
+        }
+    }
+
+    /// Like the trace of an autonomous system of Ironside's evaluation.
+    pub fn autonomous_system() -> Self {
+        Self {
+            arrivals: 10_100.0,
+            peak: 39_000.0,
+            longest: 527_000.0,
+            duration: 205e9,
+            whale: [107.0, 4_500.0],
+            size: 976.0,
+            ..Self::backbone()
+        }
+    }
+
+    /// Whether it can be.
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), String> {
+        let Self {
+            arrivals,
+            peak,
+            crowded,
+            crowd,
+            longest,
+            shape,
+            duration,
+            pace,
+            train,
+            gap,
+            whales,
+            whale,
+            ..
+        } = self;
+        let is_share = |of: &f64| (0.0..=1.0).contains(of);
+        let bad = [
+            (
+                !(0.0..=1e8).contains(arrivals) || !(0.0..=1e8).contains(peak),
+                "arrivals and peak are 0 to 100,000,000",
+            ),
+            (
+                !is_share(crowded) || !is_share(whales) || *crowded == 1.0,
+                "crowded and whales are shares",
+            ),
+            (!(1.0..=1e12).contains(crowd), "crowd is 1 ns to 1,000 s"),
+            (
+                !(1.0..=4e9).contains(longest) || !(0.01..=10.0).contains(shape),
+                "longest is 1 or more, shape 0.01 to 10",
+            ),
+            (
+                !(1.0..=1e12).contains(duration) || arrivals * duration > 1e17,
+                "duration is 1 ns to 1,000 s, with 100,000,000 flows at the most",
+            ),
+            (
+                !(1.0..=1e12).contains(&pace[0]) || !(pace[0]..=1e12).contains(&pace[1]),
+                "pace is two rising times",
+            ),
+            (
+                !(1.0..=1e6).contains(train) || !(0.0..=1e12).contains(gap),
+                "train is 1 to 1,000,000 packets, gap up to 1,000 s",
+            ),
+            (
+                !(1.0..=1e9).contains(&whale[0]) || !(0.0..=1e12).contains(&whale[1]),
+                "whale is packets and nanoseconds",
+            ),
+        ];
+        bad.iter().find(|(is_bad, _)| *is_bad).map_or(Ok(()), |(_, why)| Err((*why).into()))
+    }
+}
+
+/// A flow that lives.
+#[derive(Clone, Debug)]
+struct Life {
+    key: Key,
+    left: u32,
+    /// Packets left of the train, and nanoseconds between these.
+    train: (u32, u64),
+    /// Nanoseconds of the pauses between trains, on average.
+    pause: f64,
+}
+
+/// Traffic as it comes.
+pub struct Generated {
+    traffic: Traffic,
+    random: Random,
+    lives: Vec<Life>,
+    free: Vec<u32>,
+    /// When the next packet of each flow comes.
+    next: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When the next flow begins.
+    begins: u64,
+    /// Whether many begin at once, and until when that is so.
+    crowd: (bool, u64),
+}
+
+impl Generated {
+    /// That of a seed, with those flows already under way that would be.
+    pub fn new(traffic: &Traffic) -> Self {
+        let mut of = Self {
+            traffic: traffic.clone(),
+            random: Random::new(traffic.seed),
+            lives: Vec::new(),
+            free: Vec::new(),
+            next: BinaryHeap::new(),
+            begins: 0,
+            crowd: (false, 0),
+        };
+        of.populate();
+        of
+    }
+
+    /// Flows that began before the start and have not ended.
+    fn populate(&mut self) {
+        let (arrivals, duration) = (self.traffic.arrivals, self.traffic.duration);
+        let count = (arrivals * duration / 1e9) as u64;
+        for _ in 0..count {
+            let began = self.random.unit() * duration;
+            let (packets, pace) = self.size();
+            let lasts = packets * pace;
+            if lasts > began {
+                let left = (packets * (1.0 - began / lasts)).max(1.0);
+                let at = self.random.exponential(pace * self.traffic.train) as u64;
+                self.live(at, left, pace);
+            }
+        }
+    }
+
+    /// Packets of a flow, and nanoseconds between these on average.
+    fn size(&mut self) -> (f64, f64) {
+        let Traffic { longest, shape, pace: [low, high], duration, .. } = self.traffic;
+        let packets = self.random.pareto(1.0, longest, shape);
+        (packets, self.random.log_uniform(low, high).min(duration / packets))
+    }
+
+    fn live(&mut self, at: u64, packets: f64, pace: f64) {
+        let key = Key {
+            source: self.random.below(u32::MAX),
+            destination: self.random.below(u32::MAX),
+            ports: [self.random.below(65_536) as u16, 443],
+            protocol: 6,
+        };
+        let pause = (pace - self.traffic.gap).max(1.0) * self.traffic.train;
+        let mut life = Life { key, left: packets as u32, train: (0, 0), pause };
+        self.depart(&mut life);
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.lives[number as usize] = life;
+                number
+            }
+            None => {
+                self.lives.push(life);
+                self.lives.len() as u32 - 1
+            }
+        };
+        self.next.push(Reverse((at, number)));
+    }
+
+    /// Begins a train.
+    fn depart(&mut self, life: &mut Life) {
+        let Traffic { whales, whale: [long, slow], train, gap, .. } = self.traffic;
+        let (mean, gap) = if self.random.chance(whales) { (long, slow) } else { (train, gap) };
+        life.train = (1 + self.random.exponential(mean - 1.0) as u32, gap as u64);
+    }
+
+    fn begin_flows(&mut self, until: u64) {
+        while self.begins <= until {
+            let at = self.begins;
+            if at >= self.crowd.1 {
+                let Traffic { crowd, crowded, .. } = self.traffic;
+                let is_on = !self.crowd.0 && crowded > 0.0;
+                let mean = if is_on { crowd } else { crowd * (1.0 - crowded) / crowded.max(1e-9) };
+                self.crowd = (is_on, at + 1 + self.random.exponential(mean) as u64);
+            }
+            let (packets, pace) = self.size();
+            self.live(at, packets, pace);
+            let Traffic { arrivals, peak, crowded, .. } = self.traffic;
+            let calm = ((arrivals - crowded * peak) / (1.0 - crowded)).max(1.0);
+            let rate = if self.crowd.0 { peak } else { calm };
+            self.begins += 1 + self.random.exponential(1e9 / rate) as u64;
+        }
+    }
+
+    /// Bytes of a packet.
+    fn bytes(&mut self) -> u16 {
+        // Of small and full packets as many as the mean asks for, and a tenth of 576 bytes.
+        let full = ((self.traffic.size - 57.6 - 0.9 * 64.0) / (1514.0 - 64.0)).clamp(0.0, 0.9);
+        match f64::from(self.random.below(1 << 20)) / f64::from(1 << 20) {
+            share if share < full => 1514,
+            share if share < full + 0.1 => 576,
+            _ => 64,
+        }
+    }
+}
+
+impl Trace for Generated {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        loop {
+            let due = self.next.peek().map_or(self.begins, |Reverse((at, _))| *at);
+            if self.begins <= due {
+                self.begin_flows(due);
+                continue;
+            }
+            let Some(Reverse((at, number))) = self.next.pop() else { return Ok(None) };
+            let mut life = self.lives[number as usize].clone();
+            life.left = life.left.saturating_sub(1);
+            let size = self.bytes();
+            let arrival = Arrival { at, key: life.key, size };
+            if life.left == 0 {
+                self.free.push(number);
+                return Ok(Some(arrival));
+            }
+            life.train.0 -= 1;
+            let wait = match life.train.0 {
+                0 => {
+                    self.depart(&mut life);
+                    self.random.exponential(life.pause) as u64
+                }
+                _ => life.train.1,
+            };
+            self.next.push(Reverse((at + wait.max(1), number)));
+            self.lives[number as usize] = life;
+            return Ok(Some(arrival));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_packets_in_order() {
+        let traffic = Traffic { duration: 1e9, ..Traffic::backbone() };
+        let (mut a, mut b) = (Generated::new(&traffic), Generated::new(&traffic));
+        let mut last = 0;
+        for _ in 0..100_000 {
+            let arrival = a.next().unwrap().unwrap();
+            assert!(arrival.at >= last);
+            last = arrival.at;
+            assert_eq!(b.next().unwrap(), Some(arrival));
+        }
+    }
+
+    #[test]
+    fn bytes_and_arrivals_are_what_was_asked_for() {
+        let traffic = Traffic { duration: 1e9, ..Traffic::backbone() };
+        let mut of = Generated::new(&traffic);
+        let mean = (0..200_000).map(|_| f64::from(of.bytes())).sum::<f64>() / 200_000.0;
+        assert!((mean / 988.0 - 1.0).abs() < 0.02, "{mean}");
+        let mut keys = std::collections::HashSet::new();
+        let before = of.lives.len();
+        let mut time = 0;
+        while time < 1_000_000_000 {
+            let arrival = of.next().unwrap().unwrap();
+            time = arrival.at;
+            keys.insert(arrival.key);
+        }
+        let began = keys.len() as f64 - before as f64;
+        assert!((began / 31_200.0 - 1.0).abs() < 0.1, "{began}");
+    }
+}

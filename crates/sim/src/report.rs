@@ -1,0 +1,198 @@
+//! What a run is found to be.
+
+use scale::{Nanos, Note};
+use serde::Serialize;
+
+use crate::histogram::Histogram;
+
+/// Nanoseconds of the windows in which the SLO is looked at.
+const WINDOW: Nanos = 100_000_000;
+
+/// Counted while it runs.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) latency: Histogram,
+    pub(crate) lost: u64,
+    pub(crate) out_of_order: u64,
+    pub(crate) two_owners: u64,
+    pub(crate) decisions: u64,
+    pub(crate) moves: u64,
+    pub(crate) migrated: u64,
+    pub(crate) lends: u64,
+    pub(crate) lent_flows: u64,
+    pub(crate) splits: u64,
+    pub(crate) boosts: u64,
+    pub(crate) nic_updates: u64,
+    pub(crate) switch_updates: u64,
+    pub(crate) dedicated: u128,
+    pub(crate) lent: u128,
+    pub(crate) busy: u128,
+    pub(crate) most_cores: u32,
+    pub(crate) flows: u64,
+    pub(crate) most_alive: usize,
+    pub(crate) notes: Vec<Note>,
+    window: (u64, u64, u64),
+    pub(crate) windows: u64,
+    pub(crate) broken: u64,
+}
+
+impl Tally {
+    /// A packet that arrived at a time left after so long, or never.
+    pub(crate) fn left(&mut self, at: u64, latency: Option<u64>, slo: Nanos) {
+        match latency {
+            Some(latency) => self.latency.add(latency),
+            None => self.lost += 1,
+        }
+        let number = at / WINDOW;
+        if number != self.window.0 {
+            self.close();
+            self.window = (number, 0, 0);
+        }
+        self.window.1 += 1;
+        self.window.2 += u64::from(latency.is_none_or(|latency| latency > slo));
+    }
+
+    /// A window is broken if more than a hundredth of its packets took longer than the SLO, or were lost.
+    pub(crate) fn close(&mut self) {
+        let (_, all, late) = self.window;
+        if all > 0 {
+            self.windows += 1;
+            self.broken += u64::from(late * 100 > all);
+        }
+        self.window = (u64::MAX, 0, 0);
+    }
+}
+
+/// Percentiles of latencies, in nanoseconds; nothing where it is infinite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latencies {
+    /// The median.
+    pub p50: Option<Nanos>,
+    /// 99th percentile.
+    pub p99: Option<Nanos>,
+    /// 99.9th percentile.
+    pub p999: Option<Nanos>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// The policy.
+    pub policy: String,
+    /// The SLO, in nanoseconds.
+    pub slo: Nanos,
+    /// The seed.
+    pub seed: u64,
+    /// How long it was measured, in nanoseconds.
+    pub time: Nanos,
+    /// Packets that arrived then.
+    pub packets: u64,
+    /// Flows that began.
+    pub flows: u64,
+    /// Most flows that were alive at a time.
+    pub flows_alive: usize,
+    /// Packets that were lost.
+    pub lost: u64,
+    /// Latencies of packets that were not lost.
+    pub latency: Latencies,
+    /// Their mean, in nanoseconds.
+    pub mean: f64,
+    /// The greatest, in nanoseconds.
+    pub worst: Nanos,
+    /// Latencies where those of lost packets are infinite.
+    pub with_losses: Latencies,
+    /// Cores on average: dedicated and lent together.
+    pub cores: f64,
+    /// Dedicated cores on average.
+    pub dedicated: f64,
+    /// Auxiliary cores on average.
+    pub lent: f64,
+    /// Cores that polled and found nothing, on average.
+    pub idle: f64,
+    /// Most cores at a time.
+    pub most_cores: u32,
+    /// Windows of 100 ms, and those in which more than 1 % of packets were late or lost.
+    pub windows: [u64; 2],
+    /// Packets that overtook others of their flow.
+    pub out_of_order: u64,
+    /// Packets that were served while another core had packets of their flow.
+    pub two_owners: u64,
+    /// Decisions of policies above cores, and buckets, groups and prefixes that moved.
+    pub decisions: u64,
+    /// Buckets and groups that moved.
+    pub moves: u64,
+    /// Flows that moved by order of a controller.
+    pub migrated: u64,
+    /// Times that a core lent flows to another one.
+    pub lends: u64,
+    /// Flows that were lent.
+    pub lent_flows: u64,
+    /// Times that a chain was split for a flow.
+    pub splits: u64,
+    /// Times that a core began to only deal.
+    pub boosts: u64,
+    /// Changes of NICs' tables.
+    pub nic_updates: u64,
+    /// Changes of the switch's rules.
+    pub switch_updates: u64,
+    /// Events that were carried out, packets among them.
+    pub events: u64,
+    /// What policies had to say.
+    pub notes: Vec<Note>,
+}
+
+impl Report {
+    /// Lost packets among all.
+    pub fn loss(&self) -> f64 {
+        self.lost as f64 / self.packets.max(1) as f64
+    }
+
+    pub(crate) fn of(
+        policy: &str,
+        slo: Nanos,
+        seed: u64,
+        time: Nanos,
+        tally: Tally,
+        events: u64,
+    ) -> Self {
+        let percentiles = |infinite| Latencies {
+            p50: tally.latency.percentile(500, infinite),
+            p99: tally.latency.percentile(990, infinite),
+            p999: tally.latency.percentile(999, infinite),
+        };
+        let cores = |sum: u128| sum as f64 / time.max(1) as f64;
+        Self {
+            policy: policy.into(),
+            slo,
+            seed,
+            time,
+            packets: tally.latency.count() + tally.lost,
+            flows: tally.flows,
+            flows_alive: tally.most_alive,
+            lost: tally.lost,
+            latency: percentiles(0),
+            mean: tally.latency.mean(),
+            worst: tally.latency.most(),
+            with_losses: percentiles(tally.lost),
+            cores: cores(tally.dedicated + tally.lent),
+            dedicated: cores(tally.dedicated),
+            lent: cores(tally.lent),
+            idle: cores((tally.dedicated + tally.lent).saturating_sub(tally.busy)),
+            most_cores: tally.most_cores,
+            windows: [tally.windows, tally.broken],
+            out_of_order: tally.out_of_order,
+            two_owners: tally.two_owners,
+            decisions: tally.decisions,
+            moves: tally.moves,
+            migrated: tally.migrated,
+            lends: tally.lends,
+            lent_flows: tally.lent_flows,
+            splits: tally.splits,
+            boosts: tally.boosts,
+            nic_updates: tally.nic_updates,
+            switch_updates: tally.switch_updates,
+            events,
+            notes: tally.notes,
+        }
+    }
+}
