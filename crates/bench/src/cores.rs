@@ -14,7 +14,7 @@ use engine::session::Path as Execution;
 use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Machine, Meter, bind_thread};
 use crate::measure::{
-    Failed, HEADROOM, Lab, ROUNDS, Request, Size, Subject, Traffics, WARM, mean_size, remark,
+    Failed, Gauges, HEADROOM, ROUNDS, Request, Size, Subject, Traffics, WARM, mean_size, remark,
 };
 use crate::memory::{Offered, RING};
 use crate::report::{AtSize, Cost, Report, Throughput, VERSION};
@@ -106,7 +106,7 @@ pub fn measure_on_cores(
     let mut library = Traffics::new(request, &keep);
     let subject = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     library.check(&subject)?;
-    let (sources, length) = (subject.bed.sources(), subject.length());
+    let (sources, length) = (subject.harness.sources(), subject.length());
     drop(subject);
     if !request.sizes.is_empty() {
         library.check_sizes()?;
@@ -114,7 +114,7 @@ pub fn measure_on_cores(
     let traffic = library.described();
     let frequency = Machine::unbound().map_err(Failed::Message)?.frequency();
     let taken = Taken { time: Cell::default(), frequency };
-    let lab = Lab::new(request, (&**time, &taken), is_stopped);
+    let gauges = Gauges::new(request, (&**time, &taken), is_stopped);
     let setting = Setting { request, cores, time, is_stopped };
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
 
@@ -124,11 +124,11 @@ pub fn measure_on_cores(
         let mut team = Team::new(scope, setting, None, (sources, &taken));
         let forwarded = team.warm_up(frames)?;
         progress("measuring what a packet costs");
-        let cost = team.cost(&lab, request)?;
+        let cost = team.cost(&gauges, request)?;
         progress("searching for the throughput");
-        let throughput = team.throughput(&lab, request, cost.time.median)?;
+        let throughput = team.throughput(&gauges, request, cost.time.median)?;
         let with = (&throughput[..], forwarded);
-        let latency = lab.latencies(with, &mut remarks, progress, |load, arrivals| {
+        let latency = gauges.latencies(with, &mut remarks, progress, |load, arrivals| {
             team.offer(load, arrivals, true)
         })?;
         drop(team);
@@ -137,8 +137,8 @@ pub fn measure_on_cores(
             progress(&format!("searching for the throughput with frames of {} bytes", size.name));
             let mut team = Team::new(scope, setting, Some(size), (sources, &taken));
             team.warm_up(WARM)?;
-            let cost = team.cost(&lab, request)?;
-            let throughput = team.throughput(&lab, request, cost.time.median)?;
+            let cost = team.cost(&gauges, request)?;
+            let throughput = team.throughput(&gauges, request, cost.time.median)?;
             let resize = |generator: &mut dataplane::io::Generator| {
                 generator.sizes.clone_from(&size.frames);
             };
@@ -231,18 +231,18 @@ impl<'t> Team<'t> {
     }
 
     /// What a packet takes while all workers work: the mean of the workers, in each round.
-    fn cost(&mut self, lab: &Lab<'_>, request: &Request<'_>) -> Result<Cost, Failed> {
+    fn cost(&mut self, gauges: &Gauges<'_>, request: &Request<'_>) -> Result<Cost, Failed> {
         let first = self.round(Task::Chain(WARM / 4))?;
         let packets = ((request.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
         let (mut times, mut floor) = (Vec::new(), Vec::new());
-        let ((), disturbed) = lab.watched(|| {
+        let ((), disturbed) = gauges.watched(|| {
             for _ in 0..ROUNDS {
                 times.push(self.round(Task::Chain(packets))?);
                 floor.push(self.round(Task::Bare(packets))?);
             }
             Ok(())
         })?;
-        Ok(lab.cost_of(Samples::of(times), Samples::of(floor), disturbed))
+        Ok(gauges.cost_of(Samples::of(times), Samples::of(floor), disturbed))
     }
 
     /// CPU nanoseconds of a packet.
@@ -281,7 +281,7 @@ impl<'t> Team<'t> {
 
     fn throughput(
         &mut self,
-        lab: &Lab<'_>,
+        gauges: &Gauges<'_>,
         request: &Request<'_>,
         time: f64,
     ) -> Result<Vec<Throughput>, Failed> {
@@ -289,7 +289,7 @@ impl<'t> Team<'t> {
         let (capacity, seconds) = (workers * 1e9 / time, request.effort.trial);
         let least = 2.0 * RING as f64 * workers * self.sources as f64 / seconds;
         let range = Range { min: least.min(capacity), max: HEADROOM * capacity };
-        lab.search(range, |load| -> Result<Trial, Failed> {
+        gauges.search(range, |load| -> Result<Trial, Failed> {
             Ok(self.offer((load, seconds), (Arrivals::Constant, 0), false)?.trial)
         })
     }
@@ -329,7 +329,7 @@ pub(crate) fn beside_workers<T>(
         let all_work = workers.iter().all(|(_, is_ready)| is_ready.recv().is_ok());
         let done = {
             // Workers end even if the work panics: the scope waits for them.
-            let _ended = Ends(&is_done);
+            let _ended = DoneOnDrop(&is_done);
             all_work.then(work)
         };
         let gone = || Failed::Message("a worker ended".into());
@@ -341,9 +341,9 @@ pub(crate) fn beside_workers<T>(
 }
 
 /// Says that all is done once it is dropped.
-struct Ends<'a>(&'a AtomicBool);
+struct DoneOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for DoneOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -373,8 +373,8 @@ fn work(
             Task::Bare(packets) => saturate(&mut bare, packets, &machine, is_stopped)?,
             Task::Offer { load, arrivals: (process, seed), with_latencies } => {
                 let arrivals = (process, seed.wrapping_add((index as u64) << 48));
-                let Subject { bed, router, .. } = &mut chain;
-                Done::Offered(bed.offer(router, load, arrivals, with_latencies, is_stopped)?)
+                let Subject { harness, router, .. } = &mut chain;
+                Done::Offered(harness.offer(router, load, arrivals, with_latencies, is_stopped)?)
             }
         };
         if answer.send(Ok((done, machine.taken().saturating_sub(taken)))).is_err() {
@@ -390,11 +390,11 @@ fn saturate(
     machine: &Machine,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Done, Failed> {
-    let (left, time) = (subject.bed.left(), machine.cpu_time());
+    let (left, time) = (subject.harness.left(), machine.cpu_time());
     let moved = subject.saturate(packets, is_stopped)?;
     Ok(Done::Moved {
         moved,
-        left: subject.bed.left() - left,
+        left: subject.harness.left() - left,
         time: machine.cpu_time().saturating_sub(time),
     })
 }

@@ -18,7 +18,7 @@ use crate::cores::beside_workers;
 use crate::hand_off::measure_hand_off;
 use crate::live::{self, Live};
 use crate::machine::{Environment, Meter};
-use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
+use crate::measure::{Failed, Gauges, Request, Subject, Traffics, WARM};
 use crate::rule_list::RuleList;
 
 /// A kind of traffic: its name, what is different about generated traffic, and how many flows it has then.
@@ -105,8 +105,8 @@ pub fn measure_costs(
             "costs are in cycles: this machine's time stamp counter does not run evenly".into(),
         )
     })?;
-    let lab = Lab::new(request, (&**time, meter), is_stopped);
-    let mut parts = || measure_parts(request, time, (&lab, frequency), progress, is_stopped);
+    let gauges = Gauges::new(request, (&**time, meter), is_stopped);
+    let mut parts = || measure_parts(request, time, (&gauges, frequency), progress, is_stopped);
     let Parts { functions, programs, io, mut traffic } = match others {
         [] => parts()?,
         _ => beside_workers(request, others, time, parts)?,
@@ -192,7 +192,7 @@ struct Parts {
 fn measure_parts(
     request: &Request<'_>,
     time: &Arc<dyn Time>,
-    (lab, frequency): (&Lab<'_>, f64),
+    (gauges, frequency): (&Gauges<'_>, f64),
     progress: &mut dyn FnMut(&str),
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Parts, Failed> {
@@ -207,11 +207,11 @@ fn measure_parts(
             let shares = match kind.flows {
                 Flows::New => {
                     subject.saturate(NEW_WARM, is_stopped)?;
-                    lab.shares_of(&mut subject, kinds, PACKETS - NEW_WARM)?
+                    gauges.shares_of(&mut subject, kinds, PACKETS - NEW_WARM)?
                 }
                 Flows::Any | Flows::Equal(_) => {
                     subject.saturate(WARM, is_stopped)?;
-                    lab.shares(&mut subject, kinds)?
+                    gauges.shares(&mut subject, kinds)?
                 }
             };
             Ok((shares, subject))
@@ -225,7 +225,7 @@ fn measure_parts(
         }
         let mut bare = Subject::bare(request, time, &library)?;
         bare.saturate(WARM, is_stopped)?;
-        let nanoseconds = lab.round(&mut bare, WARM)?;
+        let nanoseconds = gauges.round(&mut bare, WARM)?;
         let cycles = nanoseconds * frequency / 1e9;
         io.push(Sample { traffic: kind.name.into(), cycles, packets: WARM });
         traffic.push(kind.name.to_string());
@@ -238,7 +238,8 @@ fn measure_parts(
     for (name, mut samples) in functions.0 {
         progress(&format!("measuring {name} with fewer rules"));
         let per_flow = per_flow(&samples);
-        let list = over_rules(Part::Function(&name), request, time, (lab, frequency), is_stopped)?;
+        let list =
+            over_rules(Part::Function(&name), request, time, (gauges, frequency), is_stopped)?;
         let (rules, per_rule) = samples_of_list(list, &mut samples);
         function_costs.extend(Cost::of(samples).map(|cost| FunctionCost {
             name,
@@ -251,7 +252,8 @@ fn measure_parts(
     for (entry, mut samples) in programs.0 {
         let Some(program) = made.iter().find(|program| program.entry == entry) else { continue };
         progress(&format!("measuring the program at {entry} with fewer rules"));
-        let list = over_rules(Part::Program(program), request, time, (lab, frequency), is_stopped)?;
+        let list =
+            over_rules(Part::Program(program), request, time, (gauges, frequency), is_stopped)?;
         let (rules, per_rule) = samples_of_list(list, &mut samples);
         program_costs.extend(Cost::of(samples).map(|cost| ProgramCost {
             program: program.digest.clone(),
@@ -342,7 +344,7 @@ fn over_rules(
     part: Part<'_>,
     request: &Request<'_>,
     time: &Arc<dyn Time>,
-    (lab, frequency): (&Lab<'_>, f64),
+    (gauges, frequency): (&Gauges<'_>, f64),
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<OverRules>, Failed> {
     let load = |change: &dyn Fn(&mut Generator)| -> Result<_, Failed> {
@@ -380,7 +382,7 @@ fn over_rules(
                 break;
             }
             subject.saturate(WARM, is_stopped)?;
-            let shares = lab.shares(&mut subject, part.kinds())?;
+            let shares = gauges.shares(&mut subject, part.kinds())?;
             let Some(share) = shares.iter().find(|share| share.name == part.name()) else { break };
             let cycles = share.time * frequency / 1e9;
             points.push((count as f64, cycles));

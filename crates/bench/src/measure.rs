@@ -22,7 +22,7 @@ use ir::{Diagnostic, Sources, has_errors};
 use crate::arrivals::Arrivals;
 use crate::live::Peer;
 use crate::machine::{Clock, Environment, Meter};
-use crate::memory::{Bed, BedDevices, Ended, Offered};
+use crate::memory::{Ended, Harness, HarnessDevices, Offered};
 use crate::report::{
     self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
     Traffic, VERSION, count_disturbed, distribution, mean,
@@ -193,14 +193,14 @@ pub fn measure(
         library.check_sizes()?;
     }
     let mut bare = Subject::bare(request, time, &library)?;
-    let lab = Lab::new(request, (&**time, meter), is_stopped);
+    let gauges = Gauges::new(request, (&**time, meter), is_stopped);
 
     progress("warming up");
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
     let warm = frames.max(WARM);
-    let before = chain.bed.left();
+    let before = chain.harness.left();
     let moved = chain.saturate(warm, is_stopped)?;
-    let forwarded = (chain.bed.left() - before) as f64 / moved as f64;
+    let forwarded = (chain.harness.left() - before) as f64 / moved as f64;
     bare.saturate(warm, is_stopped)?;
 
     let mut peers = Vec::new();
@@ -222,20 +222,20 @@ pub fn measure(
     let mut costs = {
         let rivals = others.iter_mut().map(|(_, (subject, _))| subject);
         let mut all: Vec<&mut Subject> = std::iter::once(&mut chain).chain(rivals).collect();
-        lab.costs(&mut all, &mut bare)?
+        gauges.costs(&mut all, &mut bare)?
     };
     let cost = costs.remove(0);
     let capacity = 1e9 / cost.time.median;
 
     progress("searching for the throughput");
-    let throughput = lab.throughput(&mut chain, capacity)?;
+    let throughput = gauges.throughput(&mut chain, capacity)?;
     for ((place, (subject, share)), theirs) in others.iter_mut().zip(costs) {
         let report = &mut peers[*place];
         progress(&format!("searching for the throughput of {}", report.name));
         let pairs = theirs.time.values.iter().zip(&cost.time.values);
         let ratios = Samples::of(pairs.map(|(theirs, ours)| theirs / ours).collect());
         report.ratios.push(("time per packet".into(), ratios));
-        report.throughput = lab.throughput(subject, 1e9 / theirs.time.median)?;
+        report.throughput = gauges.throughput(subject, 1e9 / theirs.time.median)?;
         (report.forwarded, report.cost) = (*share, Some(theirs));
         report.note_forwarded(forwarded);
     }
@@ -243,9 +243,9 @@ pub fn measure(
 
     let mut remarks = library.remarks();
     let latency =
-        lab.latencies((&throughput, forwarded), &mut remarks, progress, |load, arrivals| {
-            let Subject { bed, router, .. } = &mut chain;
-            Ok(bed.offer(router, load, arrivals, true, is_stopped)?)
+        gauges.latencies((&throughput, forwarded), &mut remarks, progress, |load, arrivals| {
+            let Subject { harness, router, .. } = &mut chain;
+            Ok(harness.offer(router, load, arrivals, true, is_stopped)?)
         })?;
 
     progress("attributing time to network functions");
@@ -254,15 +254,15 @@ pub fn measure(
     }));
     // Programs are timed also where elements are faster.
     chain.router.set_program_use(ProgramUse::Always);
-    let programs = lab.shares(&mut chain, &[Of::Program])?;
+    let programs = gauges.shares(&mut chain, &[Of::Program])?;
     let mut elements = Subject::load(request, Execution::Native, time, &mut library)?;
     elements.saturate(warm, is_stopped)?;
-    let functions = lab.shares(&mut elements, &[Of::Function, Of::Element])?;
+    let functions = gauges.shares(&mut elements, &[Of::Function, Of::Element])?;
 
     let mut sizes = Vec::new();
     for size in &request.sizes {
         progress(&format!("searching for the throughput with frames of {} bytes", size.name));
-        sizes.push(lab.at_size(request, time, size)?);
+        sizes.push(gauges.at_size(request, time, size)?);
     }
 
     let mut report = Report {
@@ -307,12 +307,12 @@ fn rival(
     let request = request.of_chain(file);
     let mut library = Traffics::new(&request, &|_| ());
     let mut subject = Subject::load(&request, Execution::Synthesised, time, &mut library)?;
-    if subject.bed.sources() == 0 {
+    if subject.harness.sources() == 0 {
         return Err(Failed::Message("it has no FromDevice or FromDump".into()));
     }
     let frames = library.described().iter().map(|source| source.frames as u64).sum::<u64>();
     let moved = subject.saturate(frames.max(WARM), is_stopped)?;
-    let forwarded = subject.bed.left() as f64 / moved as f64;
+    let forwarded = subject.harness.left() as f64 / moved as f64;
     Ok((subject, forwarded))
 }
 
@@ -455,11 +455,11 @@ impl<'a> Traffics<'a> {
 
     /// Refuses a chain that reads nothing, and names that it does not have.
     pub(crate) fn check(&self, chain: &Subject) -> Result<(), Failed> {
-        if chain.bed.sources() == 0 {
+        if chain.harness.sources() == 0 {
             let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
             return Err(Failed::Message(why.into()));
         }
-        if self.arrivals == Arrivals::Recorded && !chain.bed.has_times() {
+        if self.arrivals == Arrivals::Recorded && !chain.harness.has_times() {
             let why = "--arrivals recorded takes captures with times for all inputs of the chain";
             return Err(Failed::Message(why.into()));
         }
@@ -538,7 +538,7 @@ impl<'a> Traffics<'a> {
 pub(crate) struct Subject {
     pub(crate) chain: Chain,
     pub(crate) router: Router,
-    pub(crate) bed: Bed,
+    pub(crate) harness: Harness,
 }
 
 /// How many network functions a chain consists of: its outermost compounds; nothing if it has none.
@@ -600,7 +600,7 @@ impl Subject {
         time: &Arc<dyn Time>,
         frames: impl FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>,
     ) -> Result<Self, Failed> {
-        let mut bed = Bed::new(Arc::clone(time));
+        let mut harness = Harness::new(Arc::clone(time));
         let clock = time.clock().map_err(|e| Failed::Message(format!("a clock: {e}")))?;
         let mut found: Vec<Diagnostic> = Vec::new();
         let wrong = |diagnostics, sources| Failed::Chain(Findings { diagnostics, sources });
@@ -610,7 +610,7 @@ impl Subject {
         let setup = Setup {
             part,
             files: &mut files,
-            devices: &mut BedDevices { bed: &mut bed, frames },
+            devices: &mut HarnessDevices { harness: &mut harness, frames },
             clock,
             listener: Box::new(Transcript::default()),
             seed,
@@ -621,7 +621,7 @@ impl Subject {
             unproven: false,
         };
         match session::assemble(&chain, &mut sources, setup, &mut found) {
-            Some(router) if !has_errors(&found) => Ok(Self { chain, router, bed }),
+            Some(router) if !has_errors(&found) => Ok(Self { chain, router, harness }),
             _ => Err(wrong(found, sources)),
         }
     }
@@ -643,12 +643,12 @@ impl Subject {
         packets: u64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<u64, Ended> {
-        self.bed.saturate(&mut self.router, packets, is_stopped)
+        self.harness.saturate(&mut self.router, packets, is_stopped)
     }
 }
 
 /// What a measurement works with.
-pub(crate) struct Lab<'a> {
+pub(crate) struct Gauges<'a> {
     meter: &'a dyn Meter,
     time: &'a dyn Time,
     /// While latencies are taken, with the seed.
@@ -657,7 +657,7 @@ pub(crate) struct Lab<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Lab<'a> {
+impl<'a> Gauges<'a> {
     pub(crate) fn new(
         request: &Request<'_>,
         (time, meter): (&'a dyn Time, &'a dyn Meter),
@@ -723,11 +723,11 @@ impl<'a> Lab<'a> {
 
     fn throughput(&self, chain: &mut Subject, capacity: f64) -> Result<Vec<Throughput>, Failed> {
         // Of fewer packets, nobody sees whether those that wait become more.
-        let min = (LEAST * chain.bed.sources() as f64 / self.effort.trial).min(capacity);
+        let min = (LEAST * chain.harness.sources() as f64 / self.effort.trial).min(capacity);
         let range = Range { min, max: HEADROOM * capacity };
         self.search(range, |load| {
             let (load, even) = ((load, self.effort.trial), (Arrivals::Constant, 0));
-            Ok(chain.bed.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
+            Ok(chain.harness.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
         })
     }
 

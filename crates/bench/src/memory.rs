@@ -218,7 +218,7 @@ pub(crate) enum Ended {
 }
 
 /// The devices of a chain.
-pub(crate) struct Bed {
+pub(crate) struct Harness {
     time: Arc<dyn Time>,
     sources: Vec<Rc<RefCell<Source>>>,
     sink: Rc<RefCell<Sink>>,
@@ -233,7 +233,7 @@ const RESIDUE: u32 = 10_000;
 /// Nanoseconds that its queues may take to empty.
 const DRAINING: u64 = 2_000_000_000;
 
-impl Bed {
+impl Harness {
     pub(crate) fn new(time: Arc<dyn Time>) -> Self {
         let sink = Sink { time: Arc::clone(&time), packets: 0, latencies: None };
         Self { time, sources: Vec::new(), sink: Rc::new(RefCell::new(sink)), sinks: Vec::new() }
@@ -499,25 +499,25 @@ fn check(rest: Rest, is_stopped: &dyn Fn() -> bool) -> Result<(), Ended> {
     }
 }
 
-/// Opens devices of a bed: each source has the frames that `frames` finds for it.
-pub(crate) struct BedDevices<'a, F> {
-    pub(crate) bed: &'a mut Bed,
+/// Opens devices of a harness: each source has the frames that `frames` finds for it.
+pub(crate) struct HarnessDevices<'a, F> {
+    pub(crate) harness: &'a mut Harness,
     pub(crate) frames: F,
 }
 
-impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for BedDevices<'_, F> {
+impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for HarnessDevices<'_, F> {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
-            DeviceRequest::CaptureOut { .. } => Ok(self.bed.sink()),
+            DeviceRequest::CaptureOut { .. } => Ok(self.harness.sink()),
             DeviceRequest::Interface { receive: false, name } => {
-                if !self.bed.sinks.contains(name) {
-                    self.bed.sinks.push(name.clone());
+                if !self.harness.sinks.contains(name) {
+                    self.harness.sinks.push(name.clone());
                 }
-                Ok(self.bed.sink())
+                Ok(self.harness.sink())
             }
             _ => {
                 let frames = (self.frames)(request)?;
-                Ok(self.bed.source(frames))
+                Ok(self.harness.source(frames))
             }
         }
     }
@@ -609,7 +609,7 @@ pub(crate) mod tests {
     }
 
     struct Devices<'a, F> {
-        bed: &'a mut Bed,
+        harness: &'a mut Harness,
         time: Simulated,
         delay: Option<F>,
     }
@@ -621,24 +621,29 @@ pub(crate) mod tests {
                 let binding = dataplane::io::Binding::source("gen:count=100")?;
                 generated.inputs.insert("in".into(), binding);
                 let frames = Frames::of(&mut *generated.open_device(request)?)?;
-                return Ok(self.bed.source(Rc::new(frames)));
+                return Ok(self.harness.source(Rc::new(frames)));
             }
             let delay = self.delay.take().ok_or("one sink")?;
-            Ok(Box::new(Slow { sink: self.bed.sink(), time: self.time.clone(), delay, number: 0 }))
+            Ok(Box::new(Slow {
+                sink: self.harness.sink(),
+                time: self.time.clone(),
+                delay,
+                number: 0,
+            }))
         }
     }
 
-    fn start(chain: &str, delay: impl FnMut(u64) -> u64 + 'static) -> (Bed, Router) {
+    fn start(chain: &str, delay: impl FnMut(u64) -> u64 + 'static) -> (Harness, Router) {
         let time = Simulated::default();
         // Packets that are due at 0 would have no time stamp.
         time.pass(1_000_000_000);
-        let mut bed = Bed::new(Arc::new(time.clone()));
+        let mut harness = Harness::new(Arc::new(time.clone()));
         let mut sources = Sources::new();
         let file = sources.add("chain", chain);
         let setup = Setup {
             part: Part::default(),
             files: &mut Disk::default(),
-            devices: &mut Devices { bed: &mut bed, time: time.clone(), delay: Some(delay) },
+            devices: &mut Devices { harness: &mut harness, time: time.clone(), delay: Some(delay) },
             clock: Box::new(time),
             listener: Box::new(Transcript::default()),
             seed: 1,
@@ -651,7 +656,7 @@ pub(crate) mod tests {
         let mut found = Vec::new();
         let started = session::start(&mut sources, file, Vec::new(), setup, &mut found);
         let (_, router) = started.unwrap_or_else(|| panic!("{found:?}"));
-        (bed, router)
+        (harness, router)
     }
 
     const BARE: &str = "FromDevice(in) -> ToDevice(out);";
@@ -659,8 +664,8 @@ pub(crate) mod tests {
     const EVEN: (Arrivals, u64) = (Arrivals::Constant, 1);
 
     fn offer(delay: impl FnMut(u64) -> u64 + 'static, load: (f64, f64)) -> Offered {
-        let (bed, mut router) = start(BARE, delay);
-        bed.offer(&mut router, load, EVEN, true, &|| false).unwrap()
+        let (harness, mut router) = start(BARE, delay);
+        harness.offer(&mut router, load, EVEN, true, &|| false).unwrap()
     }
 
     fn is_close(found: u64, truth: u64) {
@@ -696,10 +701,10 @@ pub(crate) mod tests {
     #[test]
     fn a_known_share_is_lost() {
         // A packet takes a microsecond, so four of five get through.
-        let (bed, mut router) = start(BARE, |_| 1000);
+        let (harness, mut router) = start(BARE, |_| 1000);
         let mut lose = |seconds| {
             let load = (1_250_000.0, seconds);
-            bed.offer(&mut router, load, EVEN, false, &|| false).unwrap().trial.loss_ratio()
+            harness.offer(&mut router, load, EVEN, false, &|| false).unwrap().trial.loss_ratio()
         };
         // The packets of a short overload wait in the ring, as many as would be lost in a long one.
         for (seconds, tolerated) in [(1.0, 0.02), (0.003, 0.1)] {
@@ -711,23 +716,24 @@ pub(crate) mod tests {
     #[test]
     fn packets_of_a_poisson_process_queue_as_theory_has_it() {
         // M/D/1: at 80 % of what the device serves, packets wait twice as long as they are served, on average.
-        let (bed, mut router) = start(BARE, |_| 10_000);
+        let (harness, mut router) = start(BARE, |_| 10_000);
         let arrivals = (Arrivals::Poisson, 3);
-        let offered = bed.offer(&mut router, (80_000.0, 5.0), arrivals, true, &|| false).unwrap();
+        let offered =
+            harness.offer(&mut router, (80_000.0, 5.0), arrivals, true, &|| false).unwrap();
         assert_eq!(offered.trial, Trial { offered: 400_000, lost: 0 });
         let mean = offered.latencies.mean();
         assert!((mean / 30_000.0 - 1.0).abs() < 0.1, "{mean}");
         // At equal distances, nobody would wait.
-        let even = bed.offer(&mut router, (80_000.0, 1.0), EVEN, true, &|| false).unwrap();
+        let even = harness.offer(&mut router, (80_000.0, 1.0), EVEN, true, &|| false).unwrap();
         assert!(even.latencies.mean() < 12_000.0, "{}", even.latencies.mean());
     }
 
     #[test]
     fn long_bursts_overflow_the_ring() {
-        let (bed, mut router) = start(BARE, |_| 1000);
+        let (harness, mut router) = start(BARE, |_| 1000);
         let arrivals = ("bursts=10ms:30ms".parse().unwrap(), 3);
         let load = (500_000.0, 4.0);
-        let offered = bed.offer(&mut router, load, arrivals, true, &|| false).unwrap();
+        let offered = harness.offer(&mut router, load, arrivals, true, &|| false).unwrap();
         // Two million a second come while a million are served, and a thousand of them can wait.
         let found = offered.trial.loss_ratio();
         assert!((0.3..0.5).contains(&found), "{found}");
@@ -740,28 +746,30 @@ pub(crate) mod tests {
     #[test]
     fn what_finds_a_queue_full_is_lost() {
         let chain = "FromDevice(in, BURST 32) -> Queue(4) -> Unqueue(BURST 1) -> ToDevice(out);";
-        let (bed, mut router) = start(chain, |_| 1000);
-        let offered = bed.offer(&mut router, (2_000_000.0, 0.1), EVEN, false, &|| false).unwrap();
+        let (harness, mut router) = start(chain, |_| 1000);
+        let offered =
+            harness.offer(&mut router, (2_000_000.0, 0.1), EVEN, false, &|| false).unwrap();
         assert!(offered.trial.loss_ratio() > 0.4, "{:?}", offered.trial);
         assert!(offered.latencies.is_empty());
         // What a chain drops by its rules is not.
-        let (bed, mut router) = start(
+        let (harness, mut router) = start(
             "FromDevice(in) -> s :: Switch(0); s[0] -> Discard; s[1] -> ToDevice(out);",
             |_| 0,
         );
-        let offered = bed.offer(&mut router, (10_000.0, 0.1), EVEN, true, &|| false).unwrap();
-        assert_eq!((offered.trial, bed.left()), (Trial { offered: 1000, lost: 0 }, 0));
+        let offered = harness.offer(&mut router, (10_000.0, 0.1), EVEN, true, &|| false).unwrap();
+        assert_eq!((offered.trial, harness.left()), (Trial { offered: 1000, lost: 0 }, 0));
     }
 
     #[test]
     fn the_throughput_of_a_device_with_a_known_limit_is_found() {
         for nanoseconds in [700, 3333] {
-            let (bed, mut router) = start(BARE, move |_| nanoseconds);
+            let (harness, mut router) = start(BARE, move |_| nanoseconds);
             let goal = Goal { loss_ratio: 0.0, width: 0.005, trials: 3 };
             let limit = 1e9 / nanoseconds as f64;
             let range = Range { min: 1e4, max: 2.0 * limit };
-            let trial =
-                |load| bed.offer(&mut router, (load, 0.5), EVEN, false, &|| false).map(|o| o.trial);
+            let trial = |load| {
+                harness.offer(&mut router, (load, 0.5), EVEN, false, &|| false).map(|o| o.trial)
+            };
             let found = search(&[goal], range, trial).unwrap()[0];
             assert!((found.throughput / limit - 1.0).abs() < 0.01, "{limit} {found:?}");
             assert!(found.trials <= 20, "{found:?}");
@@ -775,11 +783,11 @@ pub(crate) mod tests {
         for (chain, nanoseconds, limit, seconds) in
             [(rated, 0, 100_000.0, 0.02), (BARE, 33_333, 30_000.0, 0.3)]
         {
-            let (bed, mut router) = start(chain, move |_| nanoseconds);
+            let (harness, mut router) = start(chain, move |_| nanoseconds);
             let goal = Goal { loss_ratio: 0.0, width: 0.005, trials: 3 };
             let range = Range { min: limit / 5.0, max: 10.0 * limit };
             let trial = |load| {
-                bed.offer(&mut router, (load, seconds), EVEN, false, &|| false).map(|o| o.trial)
+                harness.offer(&mut router, (load, seconds), EVEN, false, &|| false).map(|o| o.trial)
             };
             let found = search(&[goal], range, trial).unwrap()[0];
             // The tokens of a rate are a per cent of so short a trial.
@@ -805,13 +813,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_chain_that_takes_nothing_or_stops_is_reported() {
-        let (bed, mut router) = start("FromDevice(in, ACTIVE false) -> ToDevice(out);", |_| 0);
-        let ended = bed.saturate(&mut router, 1000, &|| false).unwrap_err();
+        let (harness, mut router) = start("FromDevice(in, ACTIVE false) -> ToDevice(out);", |_| 0);
+        let ended = harness.saturate(&mut router, 1000, &|| false).unwrap_err();
         assert_eq!(ended, Ended::Chain("the chain takes no packets from its sources".into()));
-        let (bed, mut router) = start(BARE, |_| 0);
-        let ended = bed.offer(&mut router, (1e6, 60.0), EVEN, true, &|| true).err();
+        let (harness, mut router) = start(BARE, |_| 0);
+        let ended = harness.offer(&mut router, (1e6, 60.0), EVEN, true, &|| true).err();
         assert_eq!(ended, Some(Ended::Interrupted));
         router.stop();
-        assert!(matches!(bed.saturate(&mut router, 1000, &|| false), Err(Ended::Chain(_))));
+        assert!(matches!(harness.saturate(&mut router, 1000, &|| false), Err(Ended::Chain(_))));
     }
 }

@@ -16,7 +16,7 @@ use ir::costs::{Cost, IoCost, Sample};
 use super::folder::Folder;
 use super::system::{Catena, Running, System};
 use super::tester::{Tester, Watch};
-use super::{Course, Ends, FRAMES, Link, Live};
+use super::{Endpoints, FRAMES, Link, Live, Testbed};
 use crate::arrivals::Arrivals;
 use crate::machine::Meter;
 use crate::measure::{Failed, Request, Traffics};
@@ -76,8 +76,8 @@ pub(crate) fn measure_io(
 ) -> Result<Found, Failed> {
     let mut library = Traffics::new(request, &|_| ());
     library.by_default = FRAMES;
-    let ends = Ends::find(request, live, time, &mut library)?;
-    let course = Course::begin((request, live), (time, meter), &ends, is_stopped)?;
+    let endpoints = Endpoints::find(request, live, time, &mut library)?;
+    let testbed = Testbed::begin((request, live), (time, meter), &endpoints, is_stopped)?;
     let is_captured = library.captured().is_some();
     // Beginning another time would make other links.
     let mut loads = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn measure_io(
         };
         let mut library = Traffics::new(request, &resized);
         library.by_default = FRAMES;
-        let sized = Ends::find(request, live, time, &mut library)?;
+        let sized = Endpoints::find(request, live, time, &mut library)?;
         if load.sizes.is_none() || !is_captured {
             loads.push((load, sized.frames));
         }
@@ -102,18 +102,19 @@ pub(crate) fn measure_io(
         traffic: loads.iter().map(|(load, _)| load.name.to_string()).collect(),
         ..Found::default()
     };
-    let driver = match (&live.link, ends.ports.first()) {
+    let driver = match (&live.link, endpoints.ports.first()) {
         (Link::Veth, _) => Some("veth".to_string()),
         (Link::Interfaces { .. }, port) => port.and_then(|port| io::driver(&port.interface)),
     };
     for (device, io) in modes(live.catena.io.as_deref()).map_err(Failed::Message)? {
-        let bench = Bench { course: &course, ends: &ends, folder: folder.path(), io: &io };
+        let bench =
+            Bench { testbed: &testbed, endpoints: &endpoints, folder: folder.path(), io: &io };
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
         let (mut busiest, mut is_within_noise) = (0.0f64, false);
         let mut measure = || -> Result<(), Failed> {
             for (load, frames) in &loads {
                 progress(&format!("measuring input and output, {device}, {}", load.name));
-                let mut tester = course.tester(&frames[..1], &ends)?;
+                let mut tester = testbed.tester(&frames[..1], &endpoints)?;
                 let [receive, forward] = [CHAINS[0].0, CHAINS[1].0]
                     .map(|chain| bench.rounds(chain, (&mut tester, load.rate)));
                 let (receive, forward) = (receive?, forward?);
@@ -181,8 +182,8 @@ fn modes(asked: Option<&str>) -> Result<Vec<(String, String)>, String> {
 
 /// Where chains are measured that do nothing but input and output.
 struct Bench<'a> {
-    course: &'a Course<'a>,
-    ends: &'a Ends,
+    testbed: &'a Testbed<'a>,
+    endpoints: &'a Endpoints,
     /// Of the chains' files.
     folder: &'a Path,
     io: &'a str,
@@ -207,14 +208,15 @@ impl Bench<'_> {
         let catena = Catena {
             variables: Vec::new(),
             io: Some(self.io.into()),
-            ..self.course.live.catena.clone()
+            ..self.testbed.live.catena.clone()
         };
         let name = |element: &str, ends: &[(String, String)]| -> Vec<(String, String)> {
             let first = ends.iter().take(1);
             first.map(|(_, interface)| (element.to_string(), interface.clone())).collect()
         };
         let sends = chain == CHAINS[1].0;
-        let (inputs, outputs) = (name(IN, &self.ends.inputs), name(OUT, &self.ends.outputs));
+        let (inputs, outputs) =
+            (name(IN, &self.endpoints.inputs), name(OUT, &self.endpoints.outputs));
         let socket = self.folder.join("control");
         let system = System::Chain {
             file: &file,
@@ -223,7 +225,7 @@ impl Bench<'_> {
             outputs: if sends { &outputs } else { &[] },
             control: Some(&socket),
         };
-        let mut running = self.course.start(Some(&system), self.ends)?;
+        let mut running = self.testbed.start(Some(&system), self.endpoints)?;
         let is_there = || Client::connect(&socket).is_ok();
         running.wait_until("its control socket", is_there).map_err(Failed::Message)?;
         let counts = |running: &mut Running| -> Result<Counts, Failed> {
@@ -235,7 +237,7 @@ impl Bench<'_> {
         };
         let mut offer = |running: &mut Running, seconds: f64| -> Result<(), Failed> {
             let mut check = || running.check();
-            let mut watch = Watch { is_stopped: self.course.is_stopped, check: &mut check };
+            let mut watch = Watch { is_stopped: self.testbed.is_stopped, check: &mut check };
             match rate {
                 Some(rate) => {
                     tester.offer((rate, seconds), (Arrivals::Constant, 0), &mut watch).map(drop)
@@ -257,7 +259,7 @@ impl Bench<'_> {
         let waited = running.waited();
         for _ in 0..ROUNDS {
             let before = counts(&mut running)?;
-            offer(&mut running, self.course.request.effort.trial)?;
+            offer(&mut running, self.testbed.request.effort.trial)?;
             let (taken, spent) = since(&before, &counts(&mut running)?);
             if taken == 0 {
                 return Err(Failed::Message("nothing came through in a round".into()));

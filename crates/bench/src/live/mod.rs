@@ -15,7 +15,7 @@ use engine::session::Path as Execution;
 
 use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Meter};
-use crate::measure::{Failed, Lab, Request, Size, Subject, Traffics, mean_size, remark};
+use crate::measure::{Failed, Gauges, Request, Size, Subject, Traffics, mean_size, remark};
 use crate::report::{AtSize, DISTURBED, Latency, PeerReport, Report, Throughput, VERSION};
 use crate::search::{Range, best_of};
 use crate::send::note;
@@ -75,7 +75,7 @@ pub(crate) const FRAMES: u64 = 20_000;
 const LEAST: f64 = 1e-3;
 
 /// What the chain reads and writes, and the frames for it.
-struct Ends {
+struct Endpoints {
     /// The names that elements have for interfaces, and the interfaces.
     inputs: Vec<(String, String)>,
     outputs: Vec<(String, String)>,
@@ -101,32 +101,32 @@ pub fn measure_live(
     let keep = |_: &mut _| ();
     let mut library = Traffics::new(request, &keep);
     library.by_default = FRAMES;
-    let ends = Ends::find(request, live, time, &mut library)?;
+    let endpoints = Endpoints::find(request, live, time, &mut library)?;
     if !request.sizes.is_empty() {
         library.check_sizes()?;
     }
-    let course = Course::begin((request, live), (time, meter), &ends, is_stopped)?;
+    let testbed = Testbed::begin((request, live), (time, meter), &endpoints, is_stopped)?;
 
-    let system = course.chain(&ends);
+    let system = testbed.chain(&endpoints);
     let mut peers: Vec<PeerReport> = request.peers.iter().map(PeerReport::of).collect();
     for (peer, report) in request.peers.iter().zip(&mut peers) {
         if let Peer::Chain(file) = peer {
             report.length = Subject::length_of(&request.of_chain(file));
         }
     }
-    let mut tester = course.tester(&ends.frames, &ends)?;
+    let mut tester = testbed.tester(&endpoints.frames, &endpoints)?;
     let (mut chain, mut remarks) = (Found::default(), library.remarks());
     for round in 0..if peers.is_empty() { 1 } else { ROUNDS } {
         let of = if peers.is_empty() { String::new() } else { format!(", round {}", round + 1) };
         let mut say = |what: &str| progress(&format!("{what}{of}"));
-        course.round(system.as_ref(), (&mut tester, &ends), &mut chain, &mut say)?;
+        testbed.round(system.as_ref(), (&mut tester, &endpoints), &mut chain, &mut say)?;
         for (peer, report) in request.peers.iter().zip(&mut peers) {
             if report.failed.is_some() {
                 continue;
             }
             let mut found = std::mem::take(&mut report.found);
             let mut say = |what: &str| progress(&format!("{peer}: {what}{of}"));
-            let done = course.peer(peer, (&mut tester, &ends), &mut found, &mut say);
+            let done = testbed.peer(peer, (&mut tester, &endpoints), &mut found, &mut say);
             report.found = found;
             match done {
                 Ok(()) => {}
@@ -141,7 +141,7 @@ pub fn measure_live(
     let mut sizes = Vec::new();
     for size in &request.sizes {
         progress(&format!("searching for the throughput with frames of {} bytes", size.name));
-        sizes.push(course.at_size(system.as_ref(), &ends, size, time)?);
+        sizes.push(testbed.at_size(system.as_ref(), &endpoints, size, time)?);
     }
     for report in &mut peers {
         report.complete(&chain);
@@ -149,9 +149,9 @@ pub fn measure_live(
     let traffic = library.described();
     let mut report = Report {
         bench: VERSION,
-        chain: course.name(),
-        length: ends.length,
-        place: course.place(&ends),
+        chain: testbed.name(),
+        length: endpoints.length,
+        place: testbed.place(&endpoints),
         // Of what is between, it is not known.
         cores: if request.chain.is_empty() { 0 } else { live.cores.len() },
         environment,
@@ -252,44 +252,44 @@ impl PeerReport {
 }
 
 /// What a measurement works with.
-struct Course<'a> {
+struct Testbed<'a> {
     request: &'a Request<'a>,
     live: &'a Live,
-    lab: Lab<'a>,
+    gauges: Gauges<'a>,
     links: Links,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Testbed<'a> {
     /// Makes the links that are to be made, and has this thread be where the tester is.
     fn begin(
         (request, live): (&'a Request<'a>, &'a Live),
         (time, meter): (&'a Arc<dyn Time>, &'a dyn Meter),
-        ends: &Ends,
+        endpoints: &Endpoints,
         is_stopped: &'a dyn Fn() -> bool,
     ) -> Result<Self, Failed> {
         let links = match live.link {
-            Link::Veth => Links::new(&ends.ports, mtu(ends, request), live.cores.len())
+            Link::Veth => Links::new(&endpoints.ports, mtu(endpoints, request), live.cores.len())
                 .map_err(Failed::Message)?,
             Link::Interfaces { .. } => Links { system: Place::default(), tester: Place::default() },
         };
         links.tester.enter().map_err(Failed::Message)?;
-        let lab = Lab::new(request, (&**time, meter), is_stopped);
-        Ok(Self { request, live, lab, links, is_stopped })
+        let gauges = Gauges::new(request, (&**time, meter), is_stopped);
+        Ok(Self { request, live, gauges, links, is_stopped })
     }
 
     /// The chain, if there is one.
-    fn chain<'b>(&'b self, ends: &'b Ends) -> Option<System<'b>> {
+    fn chain<'b>(&'b self, endpoints: &'b Endpoints) -> Option<System<'b>> {
         let file = self.request.chain;
-        (!file.is_empty()).then(|| self.system(file, ends))
+        (!file.is_empty()).then(|| self.system(file, endpoints))
     }
 
-    fn system<'b>(&'b self, file: &'b str, ends: &'b Ends) -> System<'b> {
+    fn system<'b>(&'b self, file: &'b str, endpoints: &'b Endpoints) -> System<'b> {
         System::Chain {
             file,
             catena: &self.live.catena,
-            inputs: &ends.inputs,
-            outputs: &ends.outputs,
+            inputs: &endpoints.inputs,
+            outputs: &endpoints.outputs,
             control: None,
         }
     }
@@ -301,7 +301,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn place(&self, ends: &Ends) -> String {
+    fn place(&self, endpoints: &Endpoints) -> String {
         let cores: Vec<String> = self.live.cores.iter().map(usize::to_string).collect();
         let cpus = format!("CPU{} {}", if cores.len() > 1 { "s" } else { "" }, cores.join(","));
         let io = self.live.catena.io.as_deref().map_or_else(String::new, |io| format!(" ({io})"));
@@ -309,20 +309,25 @@ impl<'a> Course<'a> {
             Link::Veth => format!("over virtual Ethernet{io}, on {cpus}"),
             Link::Interfaces { .. } if self.request.chain.is_empty() => "what is between".into(),
             Link::Interfaces { .. } => {
-                let names: Vec<&str> = ends.ports.iter().map(|p| p.interface.as_str()).collect();
+                let names: Vec<&str> =
+                    endpoints.ports.iter().map(|p| p.interface.as_str()).collect();
                 format!("over {}{io}, on {cpus}", names.join(" and "))
             }
         }
     }
 
-    fn tester(&self, frames: &[(String, Rc<Frames>)], ends: &Ends) -> Result<Tester, Failed> {
+    fn tester(
+        &self,
+        frames: &[(String, Rc<Frames>)],
+        endpoints: &Endpoints,
+    ) -> Result<Tester, Failed> {
         let inlets: Vec<String> = match &self.live.link {
             Link::Interfaces { tester: Some([_, to]), .. } => vec![to.clone()],
             _ => {
                 let is_output = |port: &&Port| {
-                    ends.outputs.iter().any(|(_, interface)| *interface == port.interface)
+                    endpoints.outputs.iter().any(|(_, interface)| *interface == port.interface)
                 };
-                ends.ports.iter().filter(is_output).map(|port| port.tester.clone()).collect()
+                endpoints.ports.iter().filter(is_output).map(|port| port.tester.clone()).collect()
             }
         };
         Tester::open(frames, &inlets, self.live.io.as_ref()).map_err(Failed::Message)
@@ -332,7 +337,7 @@ impl<'a> Course<'a> {
     fn peer(
         &self,
         peer: &Peer,
-        with: (&mut Tester, &Ends),
+        with: (&mut Tester, &Endpoints),
         found: &mut Found,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
@@ -347,11 +352,11 @@ impl<'a> Course<'a> {
     fn round(
         &self,
         system: Option<&System<'_>>,
-        (tester, ends): (&mut Tester, &Ends),
+        (tester, endpoints): (&mut Tester, &Endpoints),
         found: &mut Found,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
-        let done = self.measure(system, (tester, ends), found, progress);
+        let done = self.measure(system, (tester, endpoints), found, progress);
         tester.notices.drain(..).for_each(|text| note(&mut found.notices, text));
         done
     }
@@ -360,12 +365,12 @@ impl<'a> Course<'a> {
     fn measure(
         &self,
         system: Option<&System<'_>>,
-        (tester, ends): (&mut Tester, &Ends),
+        (tester, endpoints): (&mut Tester, &Endpoints),
         found: &mut Found,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
         progress("starting");
-        let mut running = self.start(system, ends)?;
+        let mut running = self.start(system, endpoints)?;
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         found.forwarded = tester.settle(&mut watch)?;
@@ -377,7 +382,7 @@ impl<'a> Course<'a> {
         if is_first {
             let with = (&throughput[..], found.forwarded);
             found.latency =
-                self.lab.latencies(with, &mut Vec::new(), progress, |load, arrivals| {
+                self.gauges.latencies(with, &mut Vec::new(), progress, |load, arrivals| {
                     Ok(tester.offer(load, arrivals, &mut watch)?.offered)
                 })?;
             found.throughput = throughput;
@@ -385,9 +390,9 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    fn start(&self, system: Option<&System<'_>>, ends: &Ends) -> Result<Running, Failed> {
+    fn start(&self, system: Option<&System<'_>>, endpoints: &Endpoints) -> Result<Running, Failed> {
         let Some(system) = system else { return Ok(Running::default()) };
-        Running::start(system, &self.setting(ends)?).map_err(|why| match (self.is_stopped)() {
+        Running::start(system, &self.setting(endpoints)?).map_err(|why| match (self.is_stopped)() {
             true => Failed::Interrupted,
             false => Failed::Message(why),
         })
@@ -399,15 +404,15 @@ impl<'a> Course<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<(Vec<Throughput>, Option<f64>), Failed> {
         let effort = self.request.effort;
-        let attempt = || self.lab.watched(|| tester.capacity(effort.trial, watch));
+        let attempt = || self.gauges.watched(|| tester.capacity(effort.trial, watch));
         let (most, _) = best_of(attempt, |rate| *rate)?;
         let range = Range { min: most * LEAST, max: most };
         // The least load that the tester could not offer.
         let mut beyond = f64::INFINITY;
-        let found = self.lab.search(range, |load| {
+        let found = self.gauges.search(range, |load| {
             let even = (Arrivals::Constant, 0);
             let offer = || tester.offer((load, effort.trial), even, watch);
-            let (outcome, disturbed) = self.lab.watched(offer)?;
+            let (outcome, disturbed) = self.gauges.watched(offer)?;
             // One that was disturbed could offer more another time.
             if outcome.is_testers && disturbed <= DISTURBED {
                 beyond = beyond.min(load);
@@ -422,7 +427,7 @@ impl<'a> Course<'a> {
     fn at_size(
         &self,
         system: Option<&System<'_>>,
-        ends: &Ends,
+        endpoints: &Endpoints,
         size: &Size,
         time: &Arc<dyn Time>,
     ) -> Result<AtSize, Failed> {
@@ -431,9 +436,9 @@ impl<'a> Course<'a> {
         };
         let mut library = Traffics::new(self.request, &resize);
         library.by_default = FRAMES;
-        let sized = Ends::find(self.request, self.live, time, &mut library)?;
-        let mut tester = self.tester(&sized.frames, ends)?;
-        let mut running = self.start(system, ends)?;
+        let sized = Endpoints::find(self.request, self.live, time, &mut library)?;
+        let mut tester = self.tester(&sized.frames, endpoints)?;
+        let mut running = self.start(system, endpoints)?;
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         tester.settle(&mut watch)?;
@@ -442,11 +447,11 @@ impl<'a> Course<'a> {
         Ok(AtSize { size: size.name.clone(), frame_size, cost: None, throughput })
     }
 
-    fn setting<'b>(&'b self, ends: &'b Ends) -> Result<Setting<'b>, Failed> {
+    fn setting<'b>(&'b self, endpoints: &'b Endpoints) -> Result<Setting<'b>, Failed> {
         let port = |names: &[(String, String)]| -> Option<&'b Port> {
-            names.first().and_then(|(_, interface)| ends.port(interface))
+            names.first().and_then(|(_, interface)| endpoints.port(interface))
         };
-        let ports = port(&ends.inputs).zip(port(&ends.outputs)).map(|(a, b)| [a, b]);
+        let ports = port(&endpoints.inputs).zip(port(&endpoints.outputs)).map(|(a, b)| [a, b]);
         let none = || Failed::Message("the chain has no interface to send on".into());
         Ok(Setting {
             place: &self.links.system,
@@ -470,14 +475,14 @@ pub(crate) fn shared(chain: &str, cores: &[usize], tester: Option<usize>) -> Opt
 }
 
 /// The longest frame that is to be carried, without its Ethernet header.
-fn mtu(ends: &Ends, request: &Request<'_>) -> usize {
+fn mtu(endpoints: &Endpoints, request: &Request<'_>) -> usize {
     const HEADER: usize = 14;
-    let frames = ends.frames.iter().map(|(_, frames)| frames.longest());
+    let frames = endpoints.frames.iter().map(|(_, frames)| frames.longest());
     let sizes = request.sizes.iter().flat_map(|size| size.frames.iter().map(|&size| size.into()));
     frames.chain(sizes).max().unwrap_or(0).saturating_sub(HEADER).max(1500)
 }
 
-impl Ends {
+impl Endpoints {
     fn port(&self, interface: &str) -> Option<&Port> {
         self.ports.iter().find(|port| port.interface == interface)
     }
@@ -508,7 +513,7 @@ impl Ends {
         }
         let subject = Subject::load(request, Execution::Native, time, library)?;
         library.check_names()?;
-        let (reads, writes) = (library.names().map_err(wrong)?, subject.bed.sinks());
+        let (reads, writes) = (library.names().map_err(wrong)?, subject.harness.sinks());
         if reads.is_empty() {
             return Err(wrong("the chain has no FromDevice: nothing can be offered to it".into()));
         }

@@ -16,7 +16,7 @@ use ir::Sources;
 use lab::callgrind;
 
 use super::tests::Simulated;
-use super::{Bed, BedDevices};
+use super::{Harness, HarnessDevices};
 use crate::arrivals::Arrivals;
 use crate::traffic::Frames;
 
@@ -33,9 +33,9 @@ const PACKETS: u64 = 200_000;
 /// Packets a second by the simulated clock: more than the chain takes, so that bursts are whole.
 const RATE: f64 = 1e9;
 
-fn start() -> (Bed, Router) {
+fn start() -> (Harness, Router) {
     let time = Simulated::default();
-    let mut bed = Bed::new(Arc::new(time.clone()));
+    let mut harness = Harness::new(Arc::new(time.clone()));
     let mut generated = Bindings::default();
     let binding = Binding::source("gen:flows=1000,count=4000").unwrap();
     generated.inputs.insert("in".into(), binding);
@@ -46,7 +46,7 @@ fn start() -> (Bed, Router) {
     let setup = Setup {
         part: Part::default(),
         files: &mut Disk::default(),
-        devices: &mut BedDevices { bed: &mut bed, frames },
+        devices: &mut HarnessDevices { harness: &mut harness, frames },
         clock: time.clock().unwrap(),
         listener: Box::new(Transcript::default()),
         seed: 1,
@@ -59,40 +59,40 @@ fn start() -> (Bed, Router) {
     let mut found = Vec::new();
     let started = session::start(&mut sources, file, Vec::new(), setup, &mut found);
     let (_, router) = started.unwrap_or_else(|| panic!("{found:?}"));
-    (bed, router)
+    (harness, router)
 }
 
 /// Takes packets without end: what the chain itself costs.
 #[inline(never)]
-fn counted_bare(bed: &Bed, router: &mut Router) {
-    bed.saturate(router, PACKETS, &|| false).unwrap();
+fn counted_bare(harness: &Harness, router: &mut Router) {
+    harness.saturate(router, PACKETS, &|| false).unwrap();
     black_box("bare");
 }
 
 /// Some bursts are timed, for what functions, elements and programs take.
 #[inline(never)]
-fn counted_sampled(bed: &Bed, router: &mut Router) {
-    bed.saturate(router, PACKETS, &|| false).unwrap();
+fn counted_sampled(harness: &Harness, router: &mut Router) {
+    harness.saturate(router, PACKETS, &|| false).unwrap();
     black_box("sampled");
 }
 
 /// Packets are due at their times, as in the search for the throughput.
 #[inline(never)]
-fn counted_offered(bed: &Bed, router: &mut Router) -> u64 {
+fn counted_offered(harness: &Harness, router: &mut Router) -> u64 {
     let seconds = 2.0 * PACKETS as f64 / RATE;
     let even = (Arrivals::Constant, 0);
-    let trial = bed.offer(router, (RATE, seconds), even, false, &|| false).unwrap().trial;
+    let trial = harness.offer(router, (RATE, seconds), even, false, &|| false).unwrap().trial;
     black_box(trial.offered - trial.lost)
 }
 
 fn run_all() -> u64 {
-    let (bed, mut router) = start();
-    bed.saturate(&mut router, PACKETS, &|| false).unwrap();
-    counted_bare(&bed, &mut router);
+    let (harness, mut router) = start();
+    harness.saturate(&mut router, PACKETS, &|| false).unwrap();
+    counted_bare(&harness, &mut router);
     router.sample_latency(true);
-    counted_sampled(&bed, &mut router);
+    counted_sampled(&harness, &mut router);
     router.sample_latency(false);
-    counted_offered(&bed, &mut router)
+    counted_offered(&harness, &mut router)
 }
 
 #[test]

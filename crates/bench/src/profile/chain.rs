@@ -19,7 +19,7 @@ use super::sampling::{CodeShare, Sampled, ThreadSamplers, render_functions};
 use super::{machine, process};
 use crate::Machine;
 use crate::machine::Environment;
-use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
+use crate::measure::{Failed, Gauges, Request, Subject, Traffics, WARM};
 use crate::report::{Cost, DISTURBED, Share, Traffic};
 
 /// The version of the document's format.
@@ -81,7 +81,7 @@ pub fn profile(
     library.check(&chain)?;
     let traffic = library.described();
     let mut bare = Subject::bare(request, time, &library)?;
-    let lab = Lab::new(request, (&**time, machine), is_stopped);
+    let gauges = Gauges::new(request, (&**time, machine), is_stopped);
 
     progress("warming up");
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
@@ -92,20 +92,20 @@ pub fn profile(
     progress("attributing time to network functions");
     let mut native = Subject::load(request, Execution::Native, time, &mut library)?;
     native.saturate(warm, is_stopped)?;
-    let elements = lab.shares(&mut native, &[Of::Element])?;
+    let elements = gauges.shares(&mut native, &[Of::Element])?;
     let elements = of_function(elements, function)?;
-    let functions = lab.shares(&mut native, &[Of::Function])?;
+    let functions = gauges.shares(&mut native, &[Of::Function])?;
     let functions: Vec<Share> =
         functions.into_iter().filter(|share| function.is_none_or(|f| f == share.name)).collect();
     // Programs are timed also where elements take less time.
     chain.router.set_program_use(ProgramUse::Always);
-    let programs = lab.shares(&mut chain, &[Of::Program])?;
+    let programs = gauges.shares(&mut chain, &[Of::Program])?;
     chain.router.set_program_use(ProgramUse::WhereFaster);
     let is_inside = |share: &Share| function.is_none_or(|f| belongs(&share.name) == Some(f));
     let programs = programs.into_iter().filter(is_inside).collect();
 
     progress("measuring what a packet costs");
-    let cost = lab.cost(&mut chain, &mut bare)?;
+    let cost = gauges.cost(&mut chain, &mut bare)?;
 
     progress("counting events");
     let wanted = (20.0 * request.effort.trial / 6.0 * 1e9 / cost.time.median.max(1.0)) as u64;

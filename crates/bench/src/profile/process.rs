@@ -273,13 +273,13 @@ struct Watched {
     first: Snapshot,
     last: Snapshot,
     /// While it lives, and if there are not too many.
-    instruments: Option<(Counters, ThreadSamplers)>,
+    gauges: Option<(Counters, ThreadSamplers)>,
     counts: Vec<Count>,
     ended: bool,
 }
 
 /// How many threads can still be counted and sampled, and what is said of them all.
-struct Instruments {
+struct Gauges {
     left: usize,
     /// Threads for which none was left.
     without: u64,
@@ -287,7 +287,7 @@ struct Instruments {
     remarks: Vec<String>,
 }
 
-impl Instruments {
+impl Gauges {
     /// As many as this process may open files for.
     fn new() -> Self {
         let limit =
@@ -383,14 +383,14 @@ fn watch_in(
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Report, String> {
     let begin = time.now();
-    let mut instruments = Instruments::new();
+    let mut gauges = Gauges::new();
     let files = Rc::<Files>::default();
     let mut all: Vec<WatchedProcess> = Vec::new();
     for &pid in pids {
         let (name, sampled) = (proc.name(pid, pid), Sampled::new(Some(pid), &files));
         let (threads, unlisted) = (BTreeMap::new(), (0, Usage::default()));
         let mut process = WatchedProcess { pid, name, threads, unlisted, sampled };
-        look(proc, (time, None), &mut instruments, &mut process)?;
+        look(proc, (time, None), &mut gauges, &mut process)?;
         if process.threads.is_empty() {
             return Err(format!("no process {pid}"));
         }
@@ -404,7 +404,7 @@ fn watch_in(
         let now = time.now();
         let mut lives = false;
         for process in &mut all {
-            lives |= look(proc, (time, Some(before)), &mut instruments, process)?;
+            lives |= look(proc, (time, Some(before)), &mut gauges, process)?;
         }
         before = now;
         if !goes_on || !lives {
@@ -412,7 +412,7 @@ fn watch_in(
         }
     }
     let seconds = time.now().saturating_sub(begin) as f64 / 1e9;
-    let mut report = report(all, seconds, instruments);
+    let mut report = report(all, seconds, gauges);
     report.remarks.extend(files.remark());
     Ok(report)
 }
@@ -421,7 +421,7 @@ fn watch_in(
 fn look(
     proc: &Proc,
     (time, before): (&dyn Time, Option<u64>),
-    instruments: &mut Instruments,
+    gauges: &mut Gauges,
     process: &mut WatchedProcess,
 ) -> Result<bool, String> {
     let pid = process.pid;
@@ -439,7 +439,7 @@ fn look(
         }
         // Opening counters takes a while, in which it may end.
         let Some(seen) = proc.snapshot(pid, tid, time.now())? else { continue };
-        let started = instruments.start(tid);
+        let started = gauges.start(tid);
         let now = proc.snapshot(pid, tid, time.now())?.unwrap_or(seen);
         // One that came meanwhile began with nothing.
         let first = match before {
@@ -448,7 +448,7 @@ fn look(
         };
         let name = proc.name(pid, tid);
         let (counts, ended) = (Vec::new(), false);
-        let watched = Watched { name, first, last: now, instruments: started, counts, ended };
+        let watched = Watched { name, first, last: now, gauges: started, counts, ended };
         // The number of one that ended may be another's.
         if let Some(other) = process.threads.insert(tid, watched) {
             process.unlist(other);
@@ -464,11 +464,11 @@ fn look(
             Some(now) => watched.last = now,
             None => watched.ended = true,
         }
-        if let Some((counters, samplers)) = &mut watched.instruments {
+        if let Some((counters, samplers)) = &mut watched.gauges {
             watched.counts = counters.read();
             process.sampled.collect(samplers);
             if watched.ended {
-                (watched.instruments, instruments.left) = (None, instruments.left + 1);
+                (watched.gauges, gauges.left) = (None, gauges.left + 1);
             }
         }
         if watched.ended {
@@ -484,8 +484,8 @@ fn look(
     Ok(process.threads.values().any(|watched| !watched.ended))
 }
 
-fn report(all: Vec<WatchedProcess>, seconds: f64, instruments: Instruments) -> Report {
-    let (missing, mut remarks) = instruments.into_remarks();
+fn report(all: Vec<WatchedProcess>, seconds: f64, gauges: Gauges) -> Report {
+    let (missing, mut remarks) = gauges.into_remarks();
     let mut processes = Vec::new();
     for WatchedProcess { pid, name, threads: watched, unlisted, sampled } in all {
         let mut threads = Vec::new();
@@ -783,7 +783,7 @@ mod tests {
     #[test]
     fn of_too_many_threads_some_have_times_alone() {
         let folder = Folder::new("many");
-        let threads = Instruments::new().left as u32 + 3;
+        let threads = Gauges::new().left as u32 + 3;
         for tid in PID..PID + threads {
             folder.thread((PID, tid), "a\u{1b}[31m", [0; 5]);
         }
@@ -797,10 +797,10 @@ mod tests {
         assert!(!last.name.contains('\u{1b}'), "{:?}", last.name);
         let said = "3 were neither counted nor sampled";
         assert!(found.remarks.iter().any(|remark| remark.contains(said)), "{found:?}");
-        // Instruments of one that ended are for others.
-        let mut instruments = Instruments { left: 1, ..Instruments::new() };
-        assert!(instruments.start(PID).is_some() && instruments.start(PID).is_none());
-        assert_eq!(instruments.without, 1);
+        // Gauges of one that ended are for others.
+        let mut gauges = Gauges { left: 1, ..Gauges::new() };
+        assert!(gauges.start(PID).is_some() && gauges.start(PID).is_none());
+        assert_eq!(gauges.without, 1);
     }
 
     #[test]

@@ -15,10 +15,10 @@ use net::{Batch, Pool};
 use serde_json::Value;
 
 use crate::Arguments;
-use crate::bed::{Bed, CATENA, MEASURED, NEXT_MAC, pause};
 use crate::load::{Flood, open};
 use crate::rules::List;
 use crate::support::{Data, Spread, percentile};
+use crate::testbed::{CATENA, MEASURED, NEXT_MAC, Testbed, pause};
 
 /// Rules of the access list.
 const RULES: u32 = 700;
@@ -98,10 +98,10 @@ impl Case {
         Self { name, method, chain, frames, took, rates, latencies }
     }
 
-    /// A bed in which the chain runs on these CPUs, a worker each.
-    fn start(&self, cpus: &str) -> (Arc<Bed>, Process) {
-        let bed = Arc::new(Bed::new());
-        let socket = bed.folder().join("ctl").display().to_string();
+    /// A testbed in which the chain runs on these CPUs, a worker each.
+    fn start(&self, cpus: &str) -> (Arc<Testbed>, Process) {
+        let testbed = Arc::new(Testbed::new());
+        let socket = testbed.folder().join("ctl").display().to_string();
         let mut how = vec!["--in", "in=eth0", "--out", "out=eth1", "--io", "af-xdp,batch=32"];
         how.extend(["--control", &socket, "--dispatch"]);
         let groups = GROUPS.to_string();
@@ -111,29 +111,29 @@ impl Case {
             Method::Software => how.push("software"),
             Method::HandOff => how.push("hand-off"),
         }
-        let process = bed.catena_on(cpus, &self.chain, &how);
-        (bed, process)
+        let process = testbed.catena_on(cpus, &self.chain, &how);
+        (testbed, process)
     }
 
     /// Nanoseconds per frame that a worker takes, the one on the CPU that is measured.
     fn time(&self, cpus: &str, worker: usize, seconds: f64) -> f64 {
-        let (bed, process) = self.start(cpus);
-        let flood = Flood::start(&bed, &self.frames, Some(PAUSE));
+        let (testbed, process) = self.start(cpus);
+        let flood = Flood::start(&testbed, &self.frames, Some(PAUSE));
         // Flows are known and tables are filled before.
         pause(Duration::from_secs_f64(seconds));
-        let before = Done::now(&bed, worker);
+        let before = Done::now(&testbed, worker);
         pause(Duration::from_secs_f64(seconds));
-        let after = Done::now(&bed, worker);
+        let after = Done::now(&testbed, worker);
         drop((flood, process));
         (after.busy - before.busy) / (after.frames - before.frames)
     }
 
     /// Thousand frames per second that leave while as many come as CPU 0 can send.
     fn rate(&self, cpus: &str, seconds: f64) -> f64 {
-        let (bed, process) = self.start(cpus);
-        let flood = Flood::start(&bed, &self.frames, None);
+        let (testbed, process) = self.start(cpus);
+        let flood = Flood::start(&testbed, &self.frames, None);
         pause(Duration::from_secs_f64(seconds));
-        let count = || bed.count("middle", "eth1", "tx_packets");
+        let count = || testbed.count("middle", "eth1", "tx_packets");
         let (begin, before) = (Instant::now(), count());
         pause(Duration::from_secs_f64(seconds));
         let rate = (count() - before) as f64 / 1e3 / begin.elapsed().as_secs_f64();
@@ -143,12 +143,12 @@ impl Case {
 
     /// The median latency in microseconds of frames that come one by one, when all sleep.
     fn latency(&self, cpus: &str) -> f64 {
-        let (bed, process) = self.start(cpus);
+        let (testbed, process) = self.start(cpus);
         let frames = Arc::clone(&self.frames);
         let measure = move || {
-            bed.enter_loading("load");
+            testbed.enter_loading("load");
             let mut to = open(false);
-            bed.enter_loading("end");
+            testbed.enter_loading("end");
             let mut from = open(true);
             let Some(Wake::Readable(descriptor)) = from.wait_on() else { return Vec::new() };
             let (mut pool, mut batch) = (Pool::new(), Batch::new());
@@ -207,8 +207,8 @@ struct Done {
 }
 
 impl Done {
-    fn now(bed: &Bed, worker: usize) -> Self {
-        let told = CATENA.ctl(&bed.folder().join("ctl"), &["--json", "counters"]);
+    fn now(testbed: &Testbed, worker: usize) -> Self {
+        let told = CATENA.ctl(&testbed.folder().join("ctl"), &["--json", "counters"]);
         let told: Value = serde_json::from_str(&told).expect("counters");
         let busy = told["workers"][worker]["busy"].as_f64().expect("how long it was busy");
         Self { busy, frames: told["all"]["in"].as_f64().expect("how many came in") }

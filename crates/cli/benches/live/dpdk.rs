@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use lab::live::{Process, until};
 
 use crate::Arguments;
-use crate::bed::{CATENA, LOADING, MEASURED, pause, start as start_process};
 use crate::support::Spread;
+use crate::testbed::{CATENA, LOADING, MEASURED, pause, start as start_process};
 
 /// The chain: whatever comes goes back.
 const BACK: &str = "FromDevice(device) -> ToDevice(device);";

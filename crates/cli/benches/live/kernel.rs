@@ -9,10 +9,10 @@ use lab::live::network::run as run_program;
 use lab::live::{MACS, Process, until};
 
 use crate::Arguments;
-use crate::bed::{Bed, MEASURED, NEXT_MAC, Work, pause, start as start_process};
 use crate::load::Flood;
 use crate::rules::List;
 use crate::support::{Data, Spread};
+use crate::testbed::{MEASURED, NEXT_MAC, Testbed, Work, pause, start as start_process};
 
 /// The sizes of the access lists.
 const SIZES: [u32; 3] = [250, 700, 8500];
@@ -45,7 +45,7 @@ struct Samples {
 
 /// Something that forwards frames from eth0 to eth1 until it is dropped.
 struct Forwarder {
-    bed: Arc<Bed>,
+    testbed: Arc<Testbed>,
     processes: Vec<Process>,
     is_kernel: bool,
 }
@@ -59,13 +59,13 @@ impl Drop for Forwarder {
         if self.is_kernel {
             let script = "nft delete table ip catena; echo 0 > /proc/sys/net/ipv4/ip_forward;
                           ip addr flush dev eth0; ip addr flush dev eth1";
-            self.bed.on("middle", "sh", &["-c", script]);
+            self.testbed.on("middle", "sh", &["-c", script]);
         }
     }
 }
 
-fn catena(bed: &Arc<Bed>, data: &Data, list: &List, mode: &str) -> Forwarder {
-    let rules = bed.folder().join("rules");
+fn catena(testbed: &Arc<Testbed>, data: &Data, list: &List, mode: &str) -> Forwarder {
+    let rules = testbed.folder().join("rules");
     std::fs::write(&rules, list.click()).expect("rules are written");
     let [from, to] = [MACS[1], NEXT_MAC];
     let text = format!(
@@ -74,17 +74,17 @@ fn catena(bed: &Arc<Bed>, data: &Data, list: &List, mode: &str) -> Forwarder {
         data.functions(),
         rules.display()
     );
-    on_interfaces(bed, &text, mode)
+    on_interfaces(testbed, &text, mode)
 }
 
-fn on_interfaces(bed: &Arc<Bed>, text: &str, mode: &str) -> Forwarder {
+fn on_interfaces(testbed: &Arc<Testbed>, text: &str, mode: &str) -> Forwarder {
     let io = ["--in", "in=eth0", "--out", "out=eth1", "--io", mode];
-    let processes = vec![bed.catena(text, &io)];
-    Forwarder { bed: Arc::clone(bed), processes, is_kernel: false }
+    let processes = vec![testbed.catena(text, &io)];
+    Forwarder { testbed: Arc::clone(testbed), processes, is_kernel: false }
 }
 
-fn linux(bed: &Arc<Bed>, list: &List, marked: bool) -> Forwarder {
-    let rules = bed.folder().join("rules.nft");
+fn linux(testbed: &Arc<Testbed>, list: &List, marked: bool) -> Forwarder {
+    let rules = testbed.folder().join("rules.nft");
     std::fs::write(&rules, list.nftables(marked)).expect("rules are written");
     let script = format!(
         "set -e
@@ -99,12 +99,12 @@ fn linux(bed: &Arc<Bed>, list: &List, marked: bool) -> Forwarder {
         NEXT_MAC,
         rules.display()
     );
-    bed.on("middle", "sh", &["-c", &script]);
-    Forwarder { bed: Arc::clone(bed), processes: Vec::new(), is_kernel: true }
+    testbed.on("middle", "sh", &["-c", &script]);
+    Forwarder { testbed: Arc::clone(testbed), processes: Vec::new(), is_kernel: true }
 }
 
-fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
-    let folder = bed.folder().join("ovs");
+fn open_vswitch(testbed: &Arc<Testbed>, list: &List, by_xdp: bool) -> Forwarder {
+    let folder = testbed.folder().join("ovs");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let at = |name: &str| folder.join(name).display().to_string();
@@ -121,7 +121,7 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
     server.args([&database, &format!("--remote=punix:{socket}"), "--unixctl", &at("server.ctl")]);
     let server = start_process(&mut environment(server));
     until("the database is there", || folder.join("db.sock").exists());
-    let mut switch = bed.command_on("middle", &MEASURED.to_string(), "ovs-vswitchd");
+    let mut switch = testbed.command_on("middle", &MEASURED.to_string(), "ovs-vswitchd");
     switch.args([&format!("unix:{socket}"), "--unixctl", &at("switch.ctl")]);
     let switch = start_process(&mut environment(switch));
     let mut setup = Command::new("ovs-vsctl");
@@ -143,20 +143,20 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
     add.args(["-O", "OpenFlow14", "--bundle", "add-flows"]);
     add.arg(format!("unix:{}", at("br0.mgmt"))).arg(&flows);
     run_program(&mut environment(add));
-    Forwarder { bed: Arc::clone(bed), processes: vec![switch, server], is_kernel: false }
+    Forwarder { testbed: Arc::clone(testbed), processes: vec![switch, server], is_kernel: false }
 }
 
-fn start(kind: &str, bed: &Arc<Bed>, data: &Data, list: &List) -> Forwarder {
+fn start(kind: &str, testbed: &Arc<Testbed>, data: &Data, list: &List) -> Forwarder {
     match kind {
-        "catena af-xdp" => catena(bed, data, list, "af-xdp"),
+        "catena af-xdp" => catena(testbed, data, list, "af-xdp"),
         // The floor: what carrying frames costs before anything is done with them.
-        "af-xdp, no chain" => on_interfaces(bed, "FromDevice(in) -> ToDevice(out);", "af-xdp"),
-        "catena af-packet" => catena(bed, data, list, "af-packet-mmsg"),
-        "catena af-packet ring" => catena(bed, data, list, "af-packet-ring"),
-        "linux" => linux(bed, list, false),
-        "linux, marked" => linux(bed, list, true),
-        "ovs" => open_vswitch(bed, list, false),
-        _ => open_vswitch(bed, list, true),
+        "af-xdp, no chain" => on_interfaces(testbed, "FromDevice(in) -> ToDevice(out);", "af-xdp"),
+        "catena af-packet" => catena(testbed, data, list, "af-packet-mmsg"),
+        "catena af-packet ring" => catena(testbed, data, list, "af-packet-ring"),
+        "linux" => linux(testbed, list, false),
+        "linux, marked" => linux(testbed, list, true),
+        "ovs" => open_vswitch(testbed, list, false),
+        _ => open_vswitch(testbed, list, true),
     }
 }
 
@@ -208,12 +208,12 @@ fn measure(
     seconds: f64,
 ) {
     // Whatever one leaves behind, flows and caches, the next one does not find.
-    let bed = Arc::new(Bed::new());
-    let forwarder = start(kind, &bed, data, list);
-    let flood = Flood::start(&bed, frames, None);
+    let testbed = Arc::new(Testbed::new());
+    let forwarder = start(kind, &testbed, data, list);
+    let flood = Flood::start(&testbed, frames, None);
     // Flows are known and tables are filled before.
     pause(Duration::from_secs_f64(seconds));
-    let count = || bed.count("middle", "eth1", "tx_packets");
+    let count = || testbed.count("middle", "eth1", "tx_packets");
     let (begin, packets, work) = (Instant::now(), count(), Work::now());
     pause(Duration::from_secs_f64(seconds));
     let (elapsed, packets, cores) =

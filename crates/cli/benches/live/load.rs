@@ -9,7 +9,7 @@ use dataplane::io::{Binding, Bindings, InterfaceSpec, Mode};
 use elements::device::{Device, DeviceRequest};
 use net::{Batch, Pool};
 
-use crate::bed::{Bed, pause};
+use crate::testbed::{Testbed, pause};
 
 /// Frames in a system call.
 const BATCH: usize = 64;
@@ -34,14 +34,14 @@ pub(crate) struct Flood {
 
 impl Flood {
     pub(crate) fn start(
-        bed: &Arc<Bed>,
+        testbed: &Arc<Testbed>,
         frames: &Arc<Vec<Vec<u8>>>,
         paused: Option<Duration>,
     ) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let (bed, frames, until) = (Arc::clone(bed), Arc::clone(frames), Arc::clone(&over));
+        let (testbed, frames, until) = (Arc::clone(testbed), Arc::clone(frames), Arc::clone(&over));
         let thread = std::thread::spawn(move || {
-            bed.enter_loading("load");
+            testbed.enter_loading("load");
             let mut device = open(false);
             let (mut pool, mut batch) = (Pool::new(), Batch::new());
             let mut all = frames.iter().cycle();

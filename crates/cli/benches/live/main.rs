@@ -13,7 +13,6 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-mod bed;
 mod dispatch;
 mod dpdk;
 mod kernel;
@@ -21,6 +20,7 @@ mod load;
 mod multiplexing;
 mod rules;
 mod single;
+mod testbed;
 
 /// What the command line says.
 pub(crate) struct Arguments {
@@ -74,7 +74,7 @@ fn main() {
         eprintln!("not run: network namespaces are made by root");
         return;
     }
-    let _ahead = bed::Ahead::new();
+    let _ahead = testbed::Ahead::new();
     match what.as_deref() {
         Some("kernel") => kernel::run(&arguments),
         Some("multiplexing") => multiplexing::run(&arguments),

@@ -12,9 +12,9 @@ use elements::device::Device;
 use net::{Batch, Pool};
 
 use crate::Arguments;
-use crate::bed::Bed;
 use crate::load::open;
 use crate::support::percentile;
+use crate::testbed::Testbed;
 
 /// Frame sizes, as SCC's.
 const SIZES: [usize; 4] = [64, 128, 256, 1500];
@@ -56,10 +56,10 @@ struct Ends {
 
 impl Ends {
     /// In a thread of its own, which ends up where frames come out.
-    fn open(bed: &Bed) -> Self {
-        bed.enter_loading("load");
+    fn open(testbed: &Testbed) -> Self {
+        testbed.enter_loading("load");
         let to = open(false);
-        bed.enter_loading("end");
+        testbed.enter_loading("end");
         Self { to, from: open(true), begin: Instant::now() }
     }
 
@@ -125,8 +125,8 @@ impl Ends {
 }
 
 pub(crate) fn run(arguments: &Arguments) {
-    let bed = Arc::new(Bed::new());
-    let mut ends = Ends::open(&bed);
+    let testbed = Arc::new(Testbed::new());
+    let mut ends = Ends::open(&testbed);
     println!(
         "{:>5} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}",
         "bytes", "kpps", "batch", "median", "p99", "jitter", "x batch 1", "lost %"
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments) {
                     };
                     let io =
                         ["--in", "in=eth0", "--out", "out=eth1", "--poll", "busy", "--io", &io];
-                    let chain = bed.catena(WIRE, &io);
+                    let chain = testbed.catena(WIRE, &io);
                     ends.measure(size, rate, arguments.seconds / 10.0);
                     samples.push(ends.measure(size, rate, arguments.seconds));
                     drop(chain);

@@ -11,9 +11,9 @@ use lab::live::MACS;
 use net::{Batch, Pool, notation};
 
 use crate::Arguments;
-use crate::bed::{Bed, NEXT_MAC, pause};
 use crate::load::open;
 use crate::support::{Spread, percentile};
+use crate::testbed::{NEXT_MAC, Testbed, pause};
 
 /// Between two packets.
 const PAUSES: [Duration; 3] =
@@ -33,7 +33,7 @@ const KINDS: [(&str, &[&str]); 6] = [
 
 /// The median and the 99th percentile of a round, in microseconds.
 fn round(arguments: &[&str], rest: Duration) -> [f64; 2] {
-    let bed = Arc::new(Bed::new());
+    let testbed = Arc::new(Testbed::new());
     let script = format!(
         "ip addr add 172.16.1.1/24 dev eth0; ip addr add 30.0.1.1/24 dev eth1
          echo 1 > /proc/sys/net/ipv4/ip_forward
@@ -41,7 +41,7 @@ fn round(arguments: &[&str], rest: Duration) -> [f64; 2] {
     );
     let _process = match arguments {
         [] => {
-            bed.on("middle", "sh", &["-c", &script]);
+            testbed.on("middle", "sh", &["-c", &script]);
             None
         }
         _ => {
@@ -51,13 +51,13 @@ fn round(arguments: &[&str], rest: Duration) -> [f64; 2] {
                 MACS[1]
             );
             let devices = ["--in", "in=eth0", "--out", "out=eth1"];
-            Some(bed.catena(&chain, &[&devices, arguments].concat()))
+            Some(testbed.catena(&chain, &[&devices, arguments].concat()))
         }
     };
     let measure = move || {
-        bed.enter_loading("load");
+        testbed.enter_loading("load");
         let mut to = open(false);
-        bed.enter_loading("end");
+        testbed.enter_loading("end");
         let mut from = open(true);
         let (mut pool, mut batch) = (Pool::new(), Batch::new());
         let text = format!("eth 02:00:00:00:00:09 > {} udp 172.16.1.9:1 > 30.0.1.254:2", MACS[0]);

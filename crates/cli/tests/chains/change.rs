@@ -166,9 +166,9 @@ fn rules_that_come_and_go_are_the_same_every_way() {
     assert!(left > 16, "only {left} packets left");
 }
 
-/// How many chains are changed; `CATENA_LAW_CASES` asks for more.
+/// How many chains are changed; `CASES` asks for more.
 fn cases() -> u64 {
-    let asked = std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse::<u64>().ok());
+    let asked = std::env::var("CASES").ok().and_then(|n| n.parse::<u64>().ok());
     asked.map_or(4, |n| n.div_ceil(10))
 }
 

@@ -241,9 +241,9 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
     (left, ways.iter().any(|way| way.lost))
 }
 
-/// How many chains are put together; `CATENA_LAW_CASES` asks for more.
+/// How many chains are put together; `CASES` asks for more.
 fn cases() -> u64 {
-    std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
 }
 
 #[test]

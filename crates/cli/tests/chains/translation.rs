@@ -340,9 +340,9 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
     left
 }
 
-/// How many conversations each chain has; `CATENA_LAW_CASES` asks for more.
+/// How many conversations each chain has; `CASES` asks for more.
 fn cases() -> u64 {
-    std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
+    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
 
 #[test]

@@ -41,9 +41,9 @@ impl Drop for Ahead {
 }
 
 /// Hosts `load`, `middle` (eth0 to the load, eth1 to the end) and `end`.
-pub(crate) struct Bed(Network);
+pub(crate) struct Testbed(Network);
 
-impl Deref for Bed {
+impl Deref for Testbed {
     type Target = Network;
 
     fn deref(&self) -> &Network {
@@ -51,7 +51,7 @@ impl Deref for Bed {
     }
 }
 
-impl Bed {
+impl Testbed {
     pub(crate) fn new() -> Self {
         let network = Network::new(&["load", "middle", "end"]);
         for (interface, far, mac) in [("eth0", "load", MACS[0]), ("eth1", "end", MACS[1])] {
