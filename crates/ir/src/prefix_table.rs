@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use crate::diagnostic::Span;
 use crate::interval::IntervalSet;
 use crate::mapping::Mapping;
 
@@ -26,7 +27,7 @@ pub struct PrefixTable {
 pub type PrefixRange = (u128, u128, u32);
 
 /// One prefix and the numbers it yields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PrefixEntry {
     /// The prefix, with zero bits behind it.
     pub prefix: u128,
@@ -34,7 +35,18 @@ pub struct PrefixEntry {
     pub length: u16,
     /// The numbers it yields.
     pub row: Arc<[u128]>,
+    /// Where it was written; `None` of one that a handler added.
+    pub span: Option<Span>,
 }
+
+/// Entries that do the same are equal, wherever they were written.
+impl PartialEq for PrefixEntry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.place(), &self.row) == (other.place(), &other.row)
+    }
+}
+
+impl Eq for PrefixEntry {}
 
 impl PrefixEntry {
     fn place(&self) -> (u128, u16) {
@@ -125,13 +137,18 @@ impl PrefixTable {
         }
     }
 
+    /// The entry of a prefix.
+    pub fn get(&self, prefix: u128, length: u16) -> Option<&PrefixEntry> {
+        let (at, place) = self.find((prefix, length));
+        self.pieces.get(at)?.get(place.ok()?)
+    }
+
     /// The entry with the longest prefix of `key`.
     pub fn lookup(&self, key: u128) -> Option<&PrefixEntry> {
         self.lengths.keys().rev().find_map(|&length| {
             let free = u32::from(self.width.saturating_sub(length));
             let prefix = key.checked_shr(free).and_then(|k| k.checked_shl(free)).unwrap_or(0);
-            let (at, place) = self.find((prefix, length));
-            Some(&self.pieces[at][place.ok()?])
+            self.get(prefix, length)
         })
     }
 
@@ -247,7 +264,7 @@ mod tests {
     use super::*;
 
     fn entry(prefix: u128, length: u16, number: u128) -> PrefixEntry {
-        PrefixEntry { prefix, length, row: [number].into() }
+        PrefixEntry { prefix, length, row: [number].into(), span: None }
     }
 
     /// A table that changes is what a new one with its entries would be, and finds the same.

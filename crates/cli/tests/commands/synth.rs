@@ -539,6 +539,23 @@ fn tables_are_listed_once() {
         text.contains("rt :: StaticIPLookup") && text.contains("20.0.0.0/13 -> 0, 0"),
         "{text}"
     );
+    assert!(text.contains("0.0.0.0/0 -> 0, 1  a.click:2"), "{text}");
+    let stations = "FromDump(in.pcap) -> a :: ARPResponder(10.0.0.1 10.1.0.0/16 02:00:00:00:00:01,
+        10.0.0.0/8 02:00:00:00:00:02) -> Discard; a[1]
+        -> n :: IP6NDAdvertiser(2001:db8::1/128 02:00:00:00:00:01,
+        2001:db8::/64 02:00:00:00:00:02) -> Discard; n[1] -> Discard;";
+    let ended = synth(stations, &["--tables"]);
+    let text = ended.well();
+    for entry in [
+        "10.0.0.1 -> arm 0  a.click:1",
+        "10.1.0.0/16 -> arm 1  a.click:1",
+        "10.0.0.0/8 -> arm 2  a.click:2",
+    ] {
+        assert!(text.contains(entry), "{entry} in {text}");
+    }
+    for entry in ["2001:db8::1/128 -> arm 0  a.click:3", "2001:db8::/64 -> arm 1  a.click:4"] {
+        assert!(text.contains(entry), "{entry} in {text}");
+    }
     let ended = synth(NAPT, &["--tables"]);
     let text = ended.well();
     for key in ["ip.src, 32 bits, exact", "transport.dport, 16 bits, exact", "which packets make"] {
@@ -571,6 +588,10 @@ fn tables_of_examples_stand_once_with_fields_of_headers() {
             assert_eq!(of.len(), 1, "{name}: {owner}");
             assert!(of[0]["lookups"].as_u64() > Some(0), "{name}: {owner}");
         }
+        let entries = tables.iter().flat_map(|table| table["entries"].as_array().unwrap());
+        let is_placed = |entry: &Value| entry["place"].as_str().unwrap().starts_with(examples);
+        assert!(entries.clone().count() > 10, "{name}");
+        entries.for_each(|entry| assert!(is_placed(entry), "{name}: {entry}"));
         let lpm = tables.iter().filter(|table| table["kind"] == "routes");
         for table in lpm {
             let key = &table["keys"][0];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use click::config::Argument;
 use ir::field::{arp, eth, meta};
 use ir::model::{Reg, Rule, reject};
-use ir::{Cond, IntervalSet, Model, Op, Reason};
+use ir::{Cond, IntervalSet, Model, Op, Reason, Span};
 use net::wire::{Arp, EtherAddr, Ethernet, arp as wire, ether, ether_type};
 use net::{Batch, Packet};
 
@@ -16,7 +16,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ethernet::ether_encap;
-use crate::ethernet::neighbours::{model_refresh, parse_stations, refresh};
+use crate::ethernet::neighbours::{Stations, model_refresh, parse_stations, refresh};
 use crate::ip::ip_header;
 use crate::names::Names;
 
@@ -58,10 +58,12 @@ pub(crate) struct ARPResponder {
     outputs: usize,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Entry {
     network: IpMask,
     ether: EtherAddr,
+    /// Where it was written; `None` of one that a handler added.
+    span: Option<Span>,
 }
 
 /// Not a valid ARP request for one of the addresses.
@@ -76,7 +78,7 @@ impl ARPResponder {
         for argument in arguments.rest() {
             let cx = arguments.cx();
             match parse_stations(&argument, IP_NETWORK, cx.names(), cx.name()) {
-                Ok(stations) => element.add(stations),
+                Ok(stations) => element.add(stations, Some),
                 Err((at, why)) => arguments.error(&at, why),
             }
         }
@@ -84,11 +86,12 @@ impl ARPResponder {
         Ok(element)
     }
 
-    fn add(&mut self, (networks, ether): (Vec<IpMask>, EtherAddr)) {
-        for network in networks {
+    /// Adds entries, each for a network that is written at a place.
+    fn add(&mut self, (networks, ether): Stations<IpMask>, place: impl Fn(Span) -> Option<Span>) {
+        for (network, span) in networks {
             let network = IpMask { address: network.address & network.mask, ..network };
             self.entries.retain(|known| known.network != network);
-            self.entries.push(Entry { network, ether });
+            self.entries.push(Entry { network, ether, span: place(span) });
         }
         self.entries.sort_by_key(|entry| Reverse(entry.network.mask.count_ones()));
     }
@@ -192,7 +195,7 @@ impl Element for ARPResponder {
             .into(),
             arm: arm as u32,
             text: Arc::from(describe(entry.network)),
-            span: None,
+            span: entry.span,
         };
         let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
         let arms = self.entries.iter().map(|e| vec![Op::Let(MINE, e.ether.to_bits().into())]);
@@ -249,7 +252,7 @@ impl Element for ARPResponder {
         if handler == "add" {
             let stations =
                 parse_stations(&Argument::bare(value), IP_NETWORK, &Names::default(), "");
-            self.add(stations.map_err(|(_, why)| why)?);
+            self.add(stations.map_err(|(_, why)| why)?, |_| None);
             return Ok(());
         }
         let mut network = parse_value::<IpMask>(value)?;

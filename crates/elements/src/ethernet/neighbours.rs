@@ -8,7 +8,7 @@ use click::config::Argument;
 use ir::field::anno;
 use ir::model::{Reg, StateKind};
 use ir::state::{Flow, Flows};
-use ir::{Op, Reason, StateValue};
+use ir::{Op, Reason, Span, StateValue};
 use net::wire::{EtherAddr, ether};
 use net::{Annotations, Header, Packet, PacketType, annotation};
 
@@ -93,19 +93,21 @@ impl FromArgument for Unsolicited {
     }
 }
 
-/// The stations of `NETWORK ... ETH`: the networks, and the Ethernet address that they all have; or
-/// where that is wrong, and why. `kind` is what a network is called.
+/// Networks, each with where it was written, and the Ethernet address that they all have.
+pub(crate) type Stations<N> = (Vec<(N, Span)>, EtherAddr);
+
+/// The stations of `NETWORK ... ETH`; or where that is wrong, and why. `kind` is what a network is called.
 pub(crate) fn parse_stations<N: FromArgument>(
     argument: &Argument,
     kind: &str,
     names: &Names,
     element: &str,
-) -> Result<(Vec<N>, EtherAddr), (Argument, String)> {
+) -> Result<Stations<N>, (Argument, String)> {
     let mut networks = Vec::new();
     let mut ether: Option<EtherAddr> = None;
     for word in argument.words() {
         if let Ok(network) = N::from_argument(&word, names, element) {
-            networks.push(network);
+            networks.push((network, word.span));
         } else if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
             if ether.replace(address).is_some() {
                 return Err((word, "there is more than one Ethernet address".into()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::Ipv6Net;
 use ir::field::{eth, icmp, ip6, meta};
 use ir::model::{Reg, Rule, reject};
-use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
+use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason, Span};
 use net::wire::icmpv6::neighbor_flag::{ROUTER, SOLICITED};
 use net::wire::icmpv6::{message, option};
 use net::wire::{EtherAddr, Ethernet};
@@ -57,8 +57,15 @@ element! {
 /// See [`IP6NDAdvertiser::CLASS`].
 pub(crate) struct IP6NDAdvertiser {
     /// The most specific first.
-    entries: Vec<(Ipv6Net, EtherAddr)>,
+    entries: Vec<Entry>,
     outputs: usize,
+}
+
+struct Entry {
+    prefix: Ipv6Net,
+    ether: EtherAddr,
+    /// Where it was written.
+    span: Span,
 }
 
 /// Not a valid neighbour solicitation for one of the addresses.
@@ -72,22 +79,25 @@ impl IP6NDAdvertiser {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&[]);
-        let mut entries: Vec<(Ipv6Net, EtherAddr)> = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
         for argument in arguments.rest() {
             let cx = arguments.cx();
             match parse_stations(&argument, "an IPv6 network", cx.names(), cx.name()) {
-                Ok((networks, ether)) => entries.extend(networks.into_iter().map(|n| (n, ether))),
+                Ok((networks, ether)) => {
+                    let entry = |(prefix, span)| Entry { prefix, ether, span };
+                    entries.extend(networks.into_iter().map(entry));
+                }
                 Err((at, why)) => arguments.error(&at, why),
             }
         }
         arguments.finish()?;
-        entries.sort_by_key(|(prefix, _)| Reverse(prefix.prefix_len()));
+        entries.sort_by_key(|entry| Reverse(entry.prefix.prefix_len()));
         Ok(Self { entries, outputs })
     }
 
     fn lookup(&self, address: Ipv6Addr) -> Option<EtherAddr> {
-        let holds = |(prefix, _): &&(Ipv6Net, _)| prefix.contains(&address);
-        self.entries.iter().find(holds).map(|(_, ether)| *ether)
+        let found = self.entries.iter().find(|entry| entry.prefix.contains(&address));
+        found.map(|entry| entry.ether)
     }
 
     fn answer(&self, packet: &mut Packet) -> Verdict {
@@ -142,14 +152,14 @@ impl Element for IP6NDAdvertiser {
         const TCI: Reg = Reg(5);
         let unanswered = || reject(1, self.outputs, UNANSWERED);
         let wanted = Field::bytes(Base::Data, (ICMP + 8) as u16, 16);
-        let rule = |(arm, (prefix, _)): (usize, &(Ipv6Net, EtherAddr))| Rule {
-            when: wanted.is_in(set_of(prefix)).into(),
+        let rule = |(arm, entry): (usize, &Entry)| Rule {
+            when: wanted.is_in(set_of(&entry.prefix)).into(),
             arm: arm as u32,
-            text: Arc::from(prefix.to_string()),
-            span: None,
+            text: Arc::from(entry.prefix.to_string()),
+            span: Some(entry.span),
         };
         let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
-        let arms = self.entries.iter().map(|(_, e)| vec![Op::Let(MINE, e.to_bits().into())]);
+        let arms = self.entries.iter().map(|e| vec![Op::Let(MINE, e.ether.to_bits().into())]);
         let source = ip_header::unmarked(ip6::SRC, 14);
         let in_transport = |at, length| Field::bytes(TRANSPORT, at, length);
         let kind = u16::from(option::TARGET_LINK_LAYER) << 8 | 1;
@@ -206,7 +216,7 @@ impl Element for IP6NDAdvertiser {
             let address = parse_value::<Ip6>(parameter)?.0;
             return Ok(self.lookup(address).map_or(String::new(), |ether| format!("{ether:#}")));
         }
-        let line = |(prefix, ether): &(Ipv6Net, EtherAddr)| format!("{prefix} {ether:#}\n");
+        let line = |entry: &Entry| format!("{} {:#}\n", entry.prefix, entry.ether);
         Ok(self.entries.iter().map(line).collect())
     }
 }

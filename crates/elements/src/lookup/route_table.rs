@@ -12,8 +12,7 @@ use click::config::Argument;
 use ipnet::Ipv6Net;
 use ir::field::Field;
 use ir::model::{Block, Reg};
-use ir::{Diagnostic, Expr, Op, Reason};
-use ir::{PrefixEntry, PrefixTable};
+use ir::{Diagnostic, Expr, Op, PrefixEntry, PrefixTable, Reason, Span};
 
 use crate::argument::{FromArgument, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::configure::{Arguments, Failed};
@@ -200,11 +199,12 @@ pub(crate) struct RouteTable<A: Address> {
     of_model: Arc<PrefixTable>,
 }
 
-/// What stood for a network before a change.
+/// What stood for a network before a change, and where it was written.
 struct Before<A> {
     address: A,
     length: u8,
     route: Option<Route<A>>,
+    span: Option<Span>,
 }
 
 impl<A: RouteAddress> RouteTable<A> {
@@ -260,8 +260,11 @@ impl<A: RouteAddress> RouteTable<A> {
             }
         }
         arguments.finish()?;
-        let entry = |&((address, length), hop): &_| table.entry(address, length, hop);
-        table.of_model = PrefixTable::new(A::BITS.into(), prefixes.iter().map(entry)).into();
+        let entry = |(&((address, length), hop), &span): (&_, _)| {
+            table.entry(address, length, hop, Some(span))
+        };
+        let entries = prefixes.iter().zip(&spans).map(entry);
+        table.of_model = PrefixTable::new(A::BITS.into(), entries).into();
         table.index = prefixes.into_iter().collect();
         Ok(table)
     }
@@ -275,10 +278,10 @@ impl<A: RouteAddress> RouteTable<A> {
         })
     }
 
-    /// What a route to a hop is in the model's table.
-    fn entry(&self, address: A, length: u8, hop: u32) -> PrefixEntry {
+    /// What a route to a hop is in the model's table, and where that was written.
+    fn entry(&self, address: A, length: u8, hop: u32, span: Option<Span>) -> PrefixEntry {
         let row = Arc::clone(&self.rows[hop as usize]);
-        PrefixEntry { prefix: address.into(), length: length.into(), row }
+        PrefixEntry { prefix: address.into(), length: length.into(), row, span }
     }
 
     /// Where packets for an address go.
@@ -375,7 +378,8 @@ impl<A: RouteAddress> RouteTable<A> {
         let request = parse::<A>(&words, self.outputs, &Names::default(), "", removal)
             .map_err(|wrong| wrong.message)?;
         let Request { address, length, gateway, port } = request;
-        let before = Before { address, length, route: self.find(address, length) };
+        let span = self.of_model.get(address.into(), length.into()).and_then(|entry| entry.span);
+        let before = Before { address, length, route: self.find(address, length), span };
         let hop = port.map(|port| Hop { gateway, port });
         match (&before.route, hop) {
             (None, _) if removal => {
@@ -388,15 +392,15 @@ impl<A: RouteAddress> RouteTable<A> {
                 let line = old.line().split_whitespace().collect::<Vec<_>>().join(" ");
                 return Err(format!("there is a route already: {line}"));
             }
-            (_, Some(hop)) if !removal => self.put(Route { address, length, hop }),
+            (_, Some(hop)) if !removal => self.put(Route { address, length, hop }, None),
             _ => self.take(address, length),
         }
         Ok(before)
     }
 
-    fn restore(&mut self, Before { address, length, route }: Before<A>) {
+    fn restore(&mut self, Before { address, length, route, span }: Before<A>) {
         match route {
-            Some(route) => self.put(route),
+            Some(route) => self.put(route, span),
             None => self.take(address, length),
         }
     }
@@ -406,7 +410,7 @@ impl<A: RouteAddress> RouteTable<A> {
     }
 
     /// Adds a route or replaces the one for its network.
-    fn put(&mut self, route: Route<A>) {
+    fn put(&mut self, route: Route<A>, span: Option<Span>) {
         let (routes, room) = (&mut self.routes, &mut self.room);
         let place = self.places.entry((route.address, route.length)).or_insert_with(|| {
             room.pop_first().unwrap_or_else(|| {
@@ -416,7 +420,7 @@ impl<A: RouteAddress> RouteTable<A> {
         });
         routes[*place] = Some(route);
         let hop = self.hop(route.hop);
-        let entry = self.entry(route.address, route.length, hop);
+        let entry = self.entry(route.address, route.length, hop, span);
         Arc::make_mut(&mut self.of_model).insert(entry);
         self.index.insert(route.address, route.length, hop);
     }

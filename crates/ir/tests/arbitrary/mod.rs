@@ -152,8 +152,9 @@ fn any_side() -> impl Strategy<Value = FlowSide> {
 }
 
 fn any_table() -> impl Strategy<Value = Arc<PrefixTable>> {
-    let entry = (any_number(), 0u16..40, prop::collection::vec(any_number(), 0..3))
-        .prop_map(|(prefix, length, row)| PrefixEntry { prefix, length, row: row.into() });
+    let entry = (any_number(), 0u16..40, prop::collection::vec(any_number(), 0..3)).prop_map(
+        |(prefix, length, row)| PrefixEntry { prefix, length, row: row.into(), span: None },
+    );
     (1u16..=128, prop::collection::vec(entry, 0..4))
         .prop_map(|(width, entries)| Arc::new(PrefixTable::new(width, entries)))
 }

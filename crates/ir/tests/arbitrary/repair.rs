@@ -217,7 +217,7 @@ fn table(table: &PrefixTable, bound: usize) -> PrefixTable {
         let free = 1u128.checked_shl((width - length).into()).map_or(u128::MAX, |n| n - 1);
         let mut row = e.row.to_vec();
         row.resize(bound.max(row.len()), 0);
-        PrefixEntry { prefix: e.prefix & all & !free, length, row: row.into() }
+        PrefixEntry { prefix: e.prefix & all & !free, length, row: row.into(), span: None }
     });
     PrefixTable::new(width, entries)
 }

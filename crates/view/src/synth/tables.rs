@@ -178,7 +178,7 @@ fn entries(of: &Listed<'_>, sources: &Sources, limit: usize) -> Vec<Entry> {
             let entry = |entry: &ir::PrefixEntry| Entry {
                 matches: format!("{}/{}", address(table.width(), entry.prefix), entry.length),
                 action: entry.row.iter().map(|&n| row_number(n)).collect::<Vec<_>>().join(", "),
-                place: String::new(),
+                place: entry.span.map_or(String::new(), |span| sources.landmark(span)),
             };
             table.entries().take(limit).map(entry).collect()
         }

@@ -461,7 +461,7 @@ fn prefixes(map: &Map) -> Result<(u16, Vec<PrefixEntry>), String> {
             bytes.iter().rev().fold(0_u128, |number, byte| number << 8 | u128::from(*byte))
         };
         let row: Vec<u128> = value.chunks(16).map(number).collect();
-        all.push(PrefixEntry { prefix, length: length as u16, row: row.into() });
+        all.push(PrefixEntry { prefix, length: length as u16, row: row.into(), span: None });
     }
     Ok((8 * bytes as u16, all))
 }

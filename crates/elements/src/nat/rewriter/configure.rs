@@ -205,16 +205,16 @@ pub(crate) fn parse_mapped(
         arguments.report(error.label(span, ""));
         return None;
     }
-    Some(MappedParts(WithPorts { pattern: found?, ports, reply: None }))
+    Some(MappedParts(WithPorts { pattern: found?, ports, reply: None }, whole.span))
 }
 
 /// What [`parse_mapped`] found, to be joined with the element's own patterns.
-pub(crate) struct MappedParts(WithPorts);
+pub(crate) struct MappedParts(WithPorts, Span);
 
 impl MappedParts {
     /// The pattern and its outputs.
     pub(crate) fn resolve(self, own: &Rc<Patterns>) -> super::Mapped {
-        super::Mapped { pattern: self.0.pattern.resolve(own), ports: self.0.ports }
+        super::Mapped { pattern: self.0.pattern.resolve(own), ports: self.0.ports, span: self.1 }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use ir::model::{Rule, StateKind};
-use ir::{Cond, Expr, IntervalSet, Op, StateValue};
+use ir::{Cond, Expr, IntervalSet, Op, Span, StateValue};
 
 use super::Ports;
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
@@ -16,6 +16,8 @@ use crate::flow_table::{FlowTable, Hashed};
 pub(crate) struct Mapped {
     pub pattern: PatternRef,
     pub ports: Ports,
+    /// Where both were written.
+    pub span: Span,
 }
 
 /// How a mapper chooses.
@@ -155,7 +157,7 @@ impl Mapper {
     pub(crate) fn model(&self, b: &mut Builder, fail: Vec<Op>) -> Vec<Op> {
         let rule = |i: usize, when: Cond| {
             let text = self.mapped[i].pattern.pattern().unparse().into();
-            Rule { when: when.into(), arm: i as u32, text, span: None }
+            Rule { when: when.into(), arm: i as u32, text, span: Some(self.mapped[i].span) }
         };
         let ports = |mapped: &Mapped| {
             [

@@ -230,7 +230,7 @@ impl Parser<'_> {
             self.expect("=>")?;
             self.expect("(")?;
             let row = self.list(")", Self::constant)?;
-            entries.push(PrefixEntry { prefix, length, row: row.into() });
+            entries.push(PrefixEntry { prefix, length, row: row.into(), span: None });
         }
         let table = Arc::new(PrefixTable::new(width, entries));
         Ok(Op::Lookup { table, key, bind, miss: self.otherwise()? })

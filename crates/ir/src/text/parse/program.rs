@@ -311,7 +311,7 @@ impl Parser<'_> {
                 self.expect("=>")?;
                 self.expect("(")?;
                 let row = self.list(")", Self::constant)?;
-                all.push(PrefixEntry { prefix, length, row: row.into() });
+                all.push(PrefixEntry { prefix, length, row: row.into(), span: None });
             }
             entries = Entries::Prefixes(Arc::new(PrefixTable::new(width, all)));
         } else if self.takes("rules") {
