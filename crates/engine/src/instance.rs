@@ -4,6 +4,7 @@ mod state;
 mod taps;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -555,6 +556,12 @@ impl Instance {
             each.for_each(|stats| sum.add(stats));
         }
         (all, sum)
+    }
+
+    /// How many packets wait in a worker's receive queues, by interface. Interfaces of which the kernel does not say are
+    /// left out.
+    pub fn waiting(&self, worker: usize) -> BTreeMap<String, u64> {
+        self.options.interfaces.waiting(worker)
     }
 
     /// The elements that have flows, also together with others.

@@ -56,6 +56,7 @@ fn show(rates: &Rates) -> String {
         "ns/packet",
         "cycles/packet",
         "batch",
+        "waiting",
         "held",
         "flows",
     ]);
@@ -72,6 +73,7 @@ fn show(rates: &Rates) -> String {
             some(core.ns_per_packet, 0),
             some(core.cycles_per_packet, 0),
             some(core.packets_per_round, 1),
+            core.waiting.map_or(String::new(), grouped),
             rate(core.held as f64),
             rate(core.flows as f64),
         ]);

@@ -458,6 +458,52 @@ fn queues_are_as_long_as_what_waits_of_each_group() {
     tagged.running.stop();
 }
 
+/// Packets that a worker does not take wait in its receive queue, and are there when it does.
+#[test]
+fn receive_queues_are_as_long_as_what_waits_of_each_worker() {
+    if !possible() {
+        return;
+    }
+    let chain = "in :: FromDevice(left, ACTIVE false) -> c :: Counter -> ToDevice(right);
+        FromDevice(right) -> Discard;";
+    for mode in ["af-xdp", "af-packet-ring"] {
+        let tagged = Tagged::run(chain, mode, &["--dispatch", "tags=mac", "--groups", "4"]);
+        let workers: Vec<u64> = {
+            let known = tagged.ask(&["dispatch"]);
+            let worker = |group: usize| known["groups"][group]["worker"].as_u64().unwrap();
+            [0, 1].map(worker).into()
+        };
+        assert_ne!(workers[0], workers[1]);
+        for (group, count) in [(0, 30), (1, 7)] {
+            tagged.tag(group);
+            let send = move || {
+                let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+                for _ in 0..count {
+                    socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
+                }
+            };
+            tagged.lab.at("left", send).join().unwrap();
+        }
+        // Hosts may send a frame of their own in between.
+        let waiting = || {
+            let counters = tagged.ask(&["counters"]);
+            let of = |worker: &u64| {
+                let all = counters["workers"].as_array().unwrap();
+                let own = all.iter().find(|own| own["worker"] == *worker).unwrap();
+                own["waiting"]["eth0"].as_u64().unwrap()
+            };
+            workers.iter().map(of).collect::<Vec<_>>()
+        };
+        until("all wait", || waiting().iter().zip([30, 7]).all(|(n, sent)| *n >= sent));
+        assert!(waiting()[0] > waiting()[1]);
+        CATENA.ctl(&tagged.socket, &["write", "in.active", "true"]);
+        until("none waits", || waiting() == [0, 0]);
+        let count: u64 = CATENA.ctl(&tagged.socket, &["read", "c.count"]).trim().parse().unwrap();
+        assert!(count >= 37, "{count}");
+        tagged.running.stop();
+    }
+}
+
 /// Where the number of workers cannot change, that is said, with what to start with.
 #[test]
 fn workers_stay_where_flows_cannot_move() {

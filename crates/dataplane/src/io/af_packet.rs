@@ -235,6 +235,13 @@ impl Port for AfPacket {
         spread_by(&self.socket, program)
     }
 
+    fn waiting(&mut self) -> Option<u64> {
+        match &self.receiving {
+            Receiving::Ring(ring) => Some(ring.waiting()),
+            Receiving::Messages(..) => None,
+        }
+    }
+
     fn mark(&mut self) {
         self.backlog.mark();
     }

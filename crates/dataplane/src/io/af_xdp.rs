@@ -11,7 +11,7 @@
 use std::ffi::c_int;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use net::{Batch, Pool};
 
@@ -90,11 +90,34 @@ struct Queue {
     counted: [u64; 2],
     /// What waits of that which waited at the last mark.
     marked: u32,
+    /// Chunks that were emptied, on their way back to the kernel.
+    emptied: Vec<Chunk>,
 }
 
 impl Queue {
-    fn common(&self) -> MutexGuard<'_, Common> {
-        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What it shares. None if it does not wait, and another worker is at it.
+    fn common(common: &Mutex<Common>, waits: bool) -> Option<MutexGuard<'_, Common>> {
+        if waits {
+            return Some(common.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        match common.try_lock() {
+            Ok(common) => Some(common),
+            Err(TryLockError::Poisoned(common)) => Some(common.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Gives the kernel the chunks that were emptied. If it does not wait, and another worker is at what they share,
+    /// they go back with the next ones.
+    fn give_back(&mut self, waits: bool) {
+        let Some(mut common) = Self::common(&self.common, waits) else { return };
+        self.emptied.drain(..).for_each(|chunk| common.fill.write(chunk));
+        common.fill.publish();
+        let asleep = common.fill.needs_wakeup();
+        drop(common);
+        if asleep {
+            sys::wake(&self.socket);
+        }
     }
 }
 
@@ -111,8 +134,6 @@ pub(super) struct AfXdp {
     longest: usize,
     /// Chunks for frames to send.
     free: Vec<Chunk>,
-    /// Chunks that were emptied, on their way back to their queue.
-    emptied: Vec<Chunk>,
     /// Where receiving starts, so that no queue is forgotten over another.
     turn: usize,
     /// Whether senders leave checksums half done.
@@ -216,7 +237,8 @@ impl AfXdp {
                     }
                 };
                 sys::bind(&socket, &address)?;
-                all[worker].push(Queue { receive, common, socket, counted: [0; 2], marked: 0 });
+                let (counted, marked, emptied) = ([0; 2], 0, Vec::new());
+                all[worker].push(Queue { receive, common, socket, counted, marked, emptied });
             }
         }
         let options = all[0]
@@ -232,7 +254,6 @@ impl AfXdp {
                 pieces,
                 longest,
                 free: Vec::new(),
-                emptied: Vec::new(),
                 turn: 0,
                 partial: false,
                 zero_copy,
@@ -258,10 +279,12 @@ impl AfXdp {
         self.queues.iter().map(|queue| &queue.socket)
     }
 
-    /// Gets chunks for frames to send, at least this many if there are so many.
-    fn provide(&mut self, chunks: usize) {
+    /// Gets chunks for frames to send, at least this many if there are so many. It waits for another worker only where
+    /// packets would be lost otherwise.
+    fn provide(&mut self, chunks: usize, waits: bool) {
         let Some(missing) = chunks.checked_sub(self.free.len()) else { return };
-        let mut common = self.queues[self.sender].common();
+        let common = &self.queues[self.sender].common;
+        let Some(mut common) = Queue::common(common, waits) else { return };
         common.reclaim(&self.umem);
         let left = common.free.len().saturating_sub(missing);
         self.free.extend(common.free.drain(left..));
@@ -295,6 +318,10 @@ impl AfXdp {
         let queue = &mut self.queues[at];
         let n = (queue.receive.available() as usize).min(most);
         if n == 0 {
+            // No packet waits for this, and the worker may sleep next.
+            if !queue.emptied.is_empty() {
+                queue.give_back(true);
+            }
             return;
         }
         for _ in 0..n {
@@ -305,7 +332,7 @@ impl AfXdp {
                 let start = self.begun.len();
                 self.begun.resize(start + room, 0);
                 let read = self.umem.read(&piece, &mut self.begun[start..]);
-                self.emptied.push(self.umem.emptied(piece));
+                queue.emptied.push(self.umem.emptied(piece));
                 if read.is_none() {
                     self.begun.clear();
                     losses.received(REFUSED, 1, length as u64);
@@ -320,7 +347,7 @@ impl AfXdp {
             }
             let mut packet = pool.alloc(room);
             let read = self.umem.read(&piece, packet.data_mut());
-            self.emptied.push(self.umem.emptied(piece));
+            queue.emptied.push(self.umem.emptied(piece));
             match read {
                 Some(()) if length >= ETHERNET => {
                     if self.partial {
@@ -337,14 +364,7 @@ impl AfXdp {
         }
         queue.receive.release();
         queue.marked = queue.marked.saturating_sub(n as u32);
-        let mut common = queue.common();
-        self.emptied.drain(..).for_each(|chunk| common.fill.write(chunk));
-        common.fill.publish();
-        let asleep = common.fill.needs_wakeup();
-        drop(common);
-        if asleep {
-            sys::wake(&queue.socket);
-        }
+        queue.give_back(false);
     }
 }
 
@@ -377,10 +397,11 @@ impl Port for AfXdp {
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
         let mut done = 0;
         let mut result = Ok(());
-        for _ in 0..2 {
+        for waits in [false, true] {
             let chunk = self.umem.chunk();
             let pieces_of = |bytes: &[u8]| bytes.len().div_ceil(chunk).max(1);
-            self.provide(batch.iter().skip(done).map(|packet| pieces_of(packet.data())).sum());
+            let pieces = batch.iter().skip(done).map(|packet| pieces_of(packet.data())).sum();
+            self.provide(pieces, waits);
             for packet in batch.iter().skip(done) {
                 let bytes = packet.data();
                 let pieces = pieces_of(bytes);
@@ -414,6 +435,10 @@ impl Port for AfXdp {
         self.queues.iter().map(|queue| queue.socket.as_raw_fd()).collect()
     }
 
+    fn waiting(&mut self) -> Option<u64> {
+        Some(self.queues.iter_mut().map(|queue| u64::from(queue.receive.available())).sum())
+    }
+
     fn mark(&mut self) {
         for queue in &mut self.queues {
             queue.marked = queue.receive.available();
@@ -438,7 +463,7 @@ impl Port for AfXdp {
                 let [dropped, full] = [0, 1].map(|i| counted[i].saturating_sub(before[i]));
                 // It drops a frame if there is no chunk for it, or if that is too short. Of all workers
                 // together it tells how often the former was; which worker's frames these were is not told.
-                let mut common = queue.common();
+                let Some(mut common) = Queue::common(&queue.common, true) else { continue };
                 let new = s.rx_fill_ring_empty_descs.saturating_sub(common.out_of_chunks);
                 common.out_of_chunks += new;
                 common.uncounted += new;

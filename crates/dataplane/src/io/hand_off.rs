@@ -115,6 +115,11 @@ impl HandOff {
         most - left
     }
 
+    /// How many frames others have handed on that were not taken.
+    pub(super) fn waiting(&self) -> u64 {
+        self.from.iter().map(|from| from.frames.slots() as u64).sum()
+    }
+
     /// There was something to do: nobody needs to wake this worker.
     #[inline]
     pub(super) fn worked(&mut self) {
@@ -276,7 +281,9 @@ mod tests {
             let (handed, kept) = one.hand_on(first..first + 40);
             assert_eq!((handed, kept.len()), (20, 20));
             assert!(kept.iter().all(|number| number % 2 == 0));
+            assert_eq!(other.hand_off.waiting(), 20);
             let came = [other.take(7), other.take(100)].concat();
+            assert_eq!(other.hand_off.waiting(), 0);
             let odd: Vec<u32> = (first..first + 40).filter(|number| number % 2 == 1).collect();
             assert_eq!(came, odd);
             assert_eq!((one.pool.outstanding(), other.pool.outstanding()), (0, 0));

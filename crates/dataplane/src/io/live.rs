@@ -226,6 +226,19 @@ impl Live {
         self.port.iter_mut().for_each(|port| port.forget());
     }
 
+    /// How many frames wait for this worker: in the kernel's queue, in those of other workers, and put aside. None if
+    /// the kernel does not say how many wait there.
+    pub(super) fn waiting(&mut self) -> Option<u64> {
+        let received = self.port.as_mut().map_or(Some(0), |port| port.waiting())?;
+        let handed = self.hand_off.as_ref().map_or(0, |hand_off| hand_off.waiting());
+        Some(received + handed + self.parked.len() as u64)
+    }
+
+    /// The interface's name in the configuration.
+    pub(super) fn interface(&self) -> &str {
+        self.interface.name()
+    }
+
     /// Remembers what waits to be received now.
     pub(super) fn mark(&mut self) {
         self.port.iter_mut().for_each(|port| port.mark());

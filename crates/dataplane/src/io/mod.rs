@@ -38,7 +38,7 @@ mod xdp;
 pub use dpdk::swx;
 pub use xdp::{Found, Links, Loaded, Ran, Rejected, There, XdpMode};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -199,6 +199,13 @@ impl Interfaces {
     /// Has a worker that stood by forget what came meanwhile, which no packet of a group can be.
     pub fn forget(&self, worker: usize) {
         self.each(worker, Live::forget);
+    }
+
+    /// How many frames wait for a worker, by interface: what was received and that it has not taken. Interfaces of
+    /// which the kernel does not say are left out.
+    pub fn waiting(&self, worker: usize) -> BTreeMap<String, u64> {
+        let all = self.each(worker, |live| Some((live.interface().to_string(), live.waiting()?)));
+        all.into_iter().flatten().collect()
     }
 
     /// Whether a worker has received what waited when a group was brought to another.

@@ -101,6 +101,10 @@ impl Port for WithNeighbours {
         self.port.spread_by(program)
     }
 
+    fn waiting(&mut self) -> Option<u64> {
+        self.port.waiting()
+    }
+
     fn mark(&mut self) {
         self.port.mark();
     }

@@ -79,6 +79,13 @@ impl PacketRing {
         self.handed().is_none()
     }
 
+    /// How many frames the kernel has handed over that were not read.
+    pub(super) fn waiting(&self) -> u64 {
+        let slots = MEMORY / self.slot;
+        let is_handed = |after: &u32| self.status((self.next + after) % slots).is_some();
+        (0..slots).take_while(is_handed).count() as u64
+    }
+
     /// Appends up to `most` frames that are there; how many were taken from the ring.
     pub(super) fn receive(
         &mut self,
@@ -96,12 +103,21 @@ impl PacketRing {
     }
 
     fn start(&self) -> u64 {
-        u64::from(self.next) * u64::from(self.slot)
+        self.start_of(self.next)
+    }
+
+    fn start_of(&self, slot: u32) -> u64 {
+        u64::from(slot) * u64::from(self.slot)
     }
 
     /// The status of the slot that is next, if it is this process's turn.
     fn handed(&self) -> Option<u32> {
-        let status = self.memory.word(self.start() + STATUS)?.load(Ordering::Acquire);
+        self.status(self.next)
+    }
+
+    /// The status of a slot, if it is this process's turn.
+    fn status(&self, slot: u32) -> Option<u32> {
+        let status = self.memory.word(self.start_of(slot) + STATUS)?.load(Ordering::Acquire);
         (status & libc::TP_STATUS_USER != 0).then_some(status)
     }
 
@@ -212,10 +228,11 @@ mod tests {
     /// What comes of it: how many packets, and how many are lost for which reason.
     fn received(entries: &[Entry]) -> (usize, Vec<(Reason, u64)>) {
         let mut ring = ring(entries);
+        assert_eq!(ring.waiting(), entries.len() as u64);
         let (mut batch, mut pool, mut losses) = (Batch::new(), Pool::new(), Losses::default());
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).unwrap();
         let taken = ring.receive(&socket, 100, &mut batch, &mut pool, &mut losses);
-        assert!(taken == entries.len() && ring.is_empty());
+        assert!(taken == entries.len() && ring.is_empty() && ring.waiting() == 0);
         assert_eq!(ring.next as usize, entries.len());
         for slot in 0..entries.len() as u64 {
             let status = ring.memory.word(slot * 2048 + STATUS).unwrap().load(Ordering::Relaxed);

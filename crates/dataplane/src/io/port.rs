@@ -74,6 +74,9 @@ pub(super) trait Port {
         Ok(())
     }
 
+    /// How many frames wait to be received. None if the kernel does not say.
+    fn waiting(&mut self) -> Option<u64>;
+
     /// Remembers what waits to be received now; see [`Port::is_drained`].
     fn mark(&mut self) {}
 

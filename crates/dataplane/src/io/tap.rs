@@ -119,6 +119,10 @@ impl Port for Tap {
         result
     }
 
+    fn waiting(&mut self) -> Option<u64> {
+        None
+    }
+
     fn descriptors(&self) -> Vec<RawFd> {
         vec![self.file.as_raw_fd()]
     }

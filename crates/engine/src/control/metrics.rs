@@ -3,6 +3,7 @@
 //! Collected when asked: each worker tells what it counts anyway, between two rounds. Requests are
 //! short, answers are closed after, and a client that is slow or talks nonsense is given up.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -153,10 +154,16 @@ impl Elements {
 fn render(instance: &Instance) -> String {
     let (generation, _) = instance.current();
     let (each, _) = instance.stats();
-    render_stats(&each, generation, instance.age())
+    let waiting = each.iter().map(|(worker, _)| (*worker, instance.waiting(*worker)));
+    render_stats(&each, waiting, generation, instance.age())
 }
 
-fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> String {
+fn render_stats(
+    each: &[(usize, Stats)],
+    queues: impl Iterator<Item = (usize, BTreeMap<String, u64>)>,
+    generation: u64,
+    age: Duration,
+) -> String {
     let mut info = Metric::gauge("catena_info", "The version that runs.");
     info.add(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let mut up = Metric::gauge("catena_uptime_seconds", "How long the instance has been running.");
@@ -168,6 +175,16 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         Metric::counter("catena_worker_busy_seconds_total", "Time in rounds with something to do.");
     let mut rounds = Metric::counter("catena_worker_rounds_total", "Rounds with something to do.");
     let mut buffers = Metric::gauge("catena_packet_buffers", "Packet buffers in use.");
+    let mut waiting = Metric::gauge(
+        "catena_receive_queue_packets",
+        "Packets that wait in a worker's receive queues of an interface.",
+    );
+    for (worker, queues) in queues {
+        for (interface, packets) in queues {
+            let labels = [("worker", &*worker.to_string()), ("interface", &*interface)];
+            waiting.add(&labels, packets);
+        }
+    }
     let mut all = Elements {
         came: Metric::counter(
             "catena_element_packets_total",
@@ -223,6 +240,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         busy,
         rounds,
         buffers,
+        waiting,
         functions,
         came,
         packets,

@@ -324,7 +324,8 @@ impl Controlled {
         let fleet = self.instance.fleet();
         let worker = |(worker, stats): &(usize, Stats)| {
             let cpu = fleet.cpu(*worker);
-            WorkerCounts { worker: *worker, cpu, mhz: megahertz(cpu), counts: stats.into() }
+            let (mhz, waiting) = (megahertz(cpu), self.instance.waiting(*worker));
+            WorkerCounts { worker: *worker, cpu, mhz, waiting, counts: stats.into() }
         };
         CountersAnswer {
             workers: each.iter().map(worker).collect(),

@@ -49,6 +49,8 @@ pub struct CoreRates {
     pub cycles_per_packet: Option<f64>,
     /// Packets that came in, by round in which there was something to do.
     pub packets_per_round: Option<f64>,
+    /// Packets that wait in its receive queues now, where the kernel says so.
+    pub waiting: Option<u64>,
     /// Packets that are held now.
     pub held: u64,
     /// Flows that are known now.
@@ -217,6 +219,7 @@ fn core(before: Option<&WorkerCounts>, after: &WorkerCounts) -> CoreRates {
         ns_per_packet,
         cycles_per_packet: ns_per_packet.zip(after.mhz).map(|(ns, mhz)| ns * mhz / 1e3),
         packets_per_round: (rounds > 0).then(|| taken as f64 / rounds as f64),
+        waiting: (!after.waiting.is_empty()).then(|| after.waiting.values().sum()),
         held: sum.held,
         flows: sum.flows,
     }
@@ -332,7 +335,9 @@ mod tests {
         let own = Counts { elements: vec![device.clone()], ..counts.clone() };
         let all =
             Counts { elements: vec![device, script, counter], functions: vec![function], ..counts };
-        let worker = WorkerCounts { worker: 0, cpu: Some(2), mhz: Some(2000.0), counts: own };
+        let waiting = [("left".to_string(), 5), ("right".to_string(), 2)].into();
+        let (cpu, mhz) = (Some(2), Some(2000.0));
+        let worker = WorkerCounts { worker: 0, cpu, mhz, waiting, counts: own };
         CountersAnswer { workers: vec![worker], all: Some(all) }
     }
 
@@ -347,6 +352,7 @@ mod tests {
         assert_eq!((got.seconds, core.taken, core.dropped), (2.0, 100.0, 10.0));
         assert_eq!((core.ns_per_packet, core.cycles_per_packet), (Some(2000.0), Some(4000.0)));
         assert_eq!((core.packets_per_round, core.busy), (Some(10.0), 0.0002));
+        assert_eq!(core.waiting, Some(7));
         assert_eq!(got.functions[0].bits, Some(80_000.0), "the device's");
         assert_eq!(got.elements[2].bits, Some(80_000.0));
         assert_eq!(got.elements[0].packets, Some(100.0));

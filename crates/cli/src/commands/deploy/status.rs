@@ -603,7 +603,7 @@ mod tests {
         let core = |busy: f64| {
             let (worker, cpu, taken, given, dropped) = (0, Some(0), 1e6, 1e6, 0.0);
             let (ns_per_packet, cycles_per_packet) = (None, None);
-            let (packets_per_round, held, flows) = (None, 0, 0);
+            let (packets_per_round, waiting, held, flows) = (None, None, 0, 0);
             CoreRates {
                 worker,
                 cpu,
@@ -614,6 +614,7 @@ mod tests {
                 ns_per_packet,
                 cycles_per_packet,
                 packets_per_round,
+                waiting,
                 held,
                 flows,
             }

@@ -215,6 +215,10 @@ impl Port for Dpdk {
         Ok(())
     }
 
+    fn waiting(&mut self) -> Option<u64> {
+        None
+    }
+
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }

@@ -45,6 +45,10 @@ pub struct WorkerCounts {
     pub cpu: Option<usize>,
     /// How fast that CPU runs, if the system says so.
     pub mhz: Option<f64>,
+    /// Packets that wait for it, by interface: those that it has not taken out of its receive queues. Interfaces of
+    /// which the kernel does not say are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: BTreeMap<String, u64>,
     /// What it has done.
     #[serde(flatten)]
     pub counts: Counts,
