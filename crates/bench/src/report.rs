@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
 use crate::arrivals::Arrivals;
-use crate::live::Found;
+use crate::live::Measured;
 use crate::machine::Environment;
 use crate::statistics::{Samples, Spread, mpps};
 
@@ -116,7 +116,7 @@ pub struct PeerReport {
     pub failed: Option<String>,
     /// What was found so far.
     #[serde(skip)]
-    pub(crate) found: Found,
+    pub(crate) found: Measured,
 }
 
 impl PeerReport {
@@ -134,7 +134,7 @@ impl PeerReport {
             forwarded: 0.0,
             remark: None,
             failed: None,
-            found: Found::default(),
+            found: Measured::default(),
         }
     }
 

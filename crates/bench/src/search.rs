@@ -50,7 +50,7 @@ pub struct Range {
 
 /// What was found for a goal. Loads are packets per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct GoalResult {
     /// The greatest load whose loss is within the goal, below the upper bound; `None` if even the least load has more.
     pub lower: Option<f64>,
     /// The least load whose loss is not; `None` if even the greatest load is within the goal.
@@ -108,11 +108,11 @@ pub fn search<E>(
     goals: &[Goal],
     range: Range,
     trial: impl FnMut(f64) -> Result<Trial, E>,
-) -> Result<Vec<Found>, E> {
+) -> Result<Vec<GoalResult>, E> {
     let mut search = Search { trials: BTreeMap::new(), count: 0, range, trial };
     let first = search.offer(range.max)?;
     let forwarded = range.max * (1.0 - first.loss_ratio());
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<GoalResult> = Vec::new();
     for goal in goals {
         let before = if found.is_empty() { 0 } else { search.count };
         let limit = before + MOST_TRIALS;
@@ -138,7 +138,7 @@ pub fn search<E>(
         let (has_lower, has_upper) = bracket.confirmed;
         let lower = has_lower.then_some(bracket.lower);
         let upper = has_upper.then_some(bracket.upper);
-        found.push(Found {
+        found.push(GoalResult {
             lower,
             upper,
             throughput: lower.map_or(0.0, |load| search.throughput(load, goal)),

@@ -77,14 +77,14 @@ pub struct Stamp {
 }
 
 /// Where a frame has a payload and the checksum that covers it.
-struct Place {
+struct Offsets {
     payload: usize,
     checksum: usize,
     is_udp: bool,
 }
 
 /// Finds the payload of a frame if it has room for a stamp.
-fn place(frame: &[u8]) -> Option<Place> {
+fn place(frame: &[u8]) -> Option<Offsets> {
     let network = vlan::network(frame)?;
     let packet = frame.get(network.offset..)?;
     let (header, length, protocol) = match network.ether_type {
@@ -123,7 +123,7 @@ fn place(frame: &[u8]) -> Option<Place> {
         _ => return None,
     };
     let at = network.offset + header;
-    (transport.len() >= own + LENGTH).then_some(Place {
+    (transport.len() >= own + LENGTH).then_some(Offsets {
         payload: at + own,
         checksum: at + checksum,
         is_udp: protocol == ip_protocol::UDP,
@@ -143,7 +143,7 @@ impl Stamp {
 
     /// Writes the stamp into a frame and adapts its checksum; `false` if there is no room for it.
     pub fn write(&self, frame: &mut [u8]) -> bool {
-        let Some(Place { payload, checksum, is_udp }) = place(frame) else { return false };
+        let Some(Offsets { payload, checksum, is_udp }) = place(frame) else { return false };
         let new = self.bytes();
         let old: [u8; LENGTH] = std::array::from_fn(|i| frame[payload + i]);
         frame[payload..payload + LENGTH].copy_from_slice(&new);

@@ -250,7 +250,7 @@ impl Records for Entries<'_> {
 }
 
 /// A flow's number and the direction that was looked up.
-pub(crate) type Found = (u32, usize);
+pub(crate) type FlowHit = (u32, usize);
 
 /// See the module.
 pub(crate) struct FlowTable {
@@ -485,7 +485,7 @@ impl FlowTable {
 
     /// The flow that a guess is of, if it is right; it may have expired.
     #[inline]
-    pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<Found> {
+    pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<FlowHit> {
         let found = (guess >> 1, (guess & 1) as usize);
         let flow = self.flows.get(found.0);
         // One that was removed keeps its keys, which another flow may have by now.
@@ -494,14 +494,14 @@ impl FlowTable {
 
     /// The flow that has a key, even if it expired.
     #[inline]
-    pub(crate) fn holder(&self, key: &Hashed) -> Option<Found> {
+    pub(crate) fn holder(&self, key: &Hashed) -> Option<FlowHit> {
         let same = |entry| self.flows.get(entry >> 1).key((entry & 1) as usize) == key.key;
         self.index.find(key.hash, same).map(|entry| (entry >> 1, (entry & 1) as usize))
     }
 
     /// The flow of a key.
     #[inline]
-    pub(crate) fn lookup(&self, key: &Key, now: u64) -> Option<Found> {
+    pub(crate) fn lookup(&self, key: &Key, now: u64) -> Option<FlowHit> {
         self.holder(&self.hashed(*key)).filter(|&(number, _)| self.flows.get(number).expiry > now)
     }
 

@@ -71,7 +71,7 @@ fn time(seconds: f64) -> String {
 
 /// A change with which all chains are placed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct Remedy {
     /// What is changed, in words.
     pub words: String,
     /// The share by which it is changed: the least first.
@@ -90,7 +90,7 @@ pub struct Explanation {
     /// Demands that conflict even without those.
     pub others: Vec<Demand>,
     /// Changes of which each suffices.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Remedy>,
 }
 
 impl Explanation {
@@ -418,7 +418,7 @@ pub fn explain(
         match asking.with(&[(change, most)], go_on) {
             Some(true) => {
                 let (share, is_least) = asking.least(change, &[], go_on);
-                ways.push(Way { words: change.words(problem, share), share, is_least });
+                ways.push(Remedy { words: change.words(problem, share), share, is_least });
             }
             Some(false) => alone_not.push(change),
             None => {}
@@ -437,7 +437,7 @@ pub fn explain(
             let (second, is_second) = asking.least(other, &[(one, first)], go_on);
             let words =
                 format!("{}, and {}", one.words(problem, first), other.words(problem, second));
-            pairs.push(Way { words, share: first + second, is_least: is_least && is_second });
+            pairs.push(Remedy { words, share: first + second, is_least: is_least && is_second });
         }
     }
     ways.extend(pairs);

@@ -31,7 +31,7 @@ pub use change::{Changed, MOVE, Step, WORTH, backup, change, way, without_hosts}
 pub use check::{Slack, check};
 pub use costs::{Costs, GUESS, Known, Wanted};
 pub use delay::{BATCH, Delay, Waiting};
-pub use explain::{Demand, Explanation, Way, explain};
+pub use explain::{Demand, Explanation, Remedy, explain};
 pub use fair::fair;
 pub use manifest::{ByHand, Click, Library, Manifest, Outline, Text, Traffic};
 pub use plan::{Backup, Bound, Document, MadeOf, Placed, Plan, Site};

@@ -18,7 +18,7 @@ pub(crate) const MANY: usize = 64;
 const NODES: usize = 1 << 17;
 
 /// What was found, and what no plan of the options exceeds, in Gb/s times price.
-pub(crate) struct Found {
+pub(crate) struct Outcome {
     pub packed: Option<Packed>,
     pub bound: f64,
     /// Whether time ended it.
@@ -36,7 +36,7 @@ pub(crate) fn best_of(
     switch: &dyn Switch,
     known: Option<Packed>,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Found> {
+) -> Option<Outcome> {
     best_or_any(rack, options, switch, known, false, go_on)
 }
 
@@ -47,7 +47,7 @@ fn best_or_any(
     known: Option<Packed>,
     any: bool,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Found> {
+) -> Option<Outcome> {
     let problem = rack.whole;
     let room = Left::all(problem).by_pool(rack);
     let asking = asking(problem, options);
@@ -85,11 +85,11 @@ fn best_or_any(
             best = Some(packed);
         }
     }
-    Some(Found { packed: best, bound, was_ended })
+    Some(Outcome { packed: best, bound, was_ended })
 }
 
 /// What is known of how good a plan is. Chains of which not every placement was looked at may gain all that they ask for.
-fn bound_of(problem: &Problem, options: &[Options], dual: Option<&Dual>, found: &Found) -> Bound {
+fn bound_of(problem: &Problem, options: &[Options], dual: Option<&Dual>, found: &Outcome) -> Bound {
     let gain = found.packed.as_ref().map_or(0.0, |packed| packed.gain);
     let mut more = 0.0;
     for (at, (chain, options)) in problem.chains.iter().zip(options).enumerate() {

@@ -57,7 +57,7 @@ const LOADS: [Load; 3] = [
 
 /// What was found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct IoCosts {
     pub(crate) io: Vec<IoCost>,
     /// Loads that costs were taken under.
     pub(crate) traffic: Vec<String>,
@@ -73,7 +73,7 @@ pub(crate) fn measure_io(
     frequency: f64,
     progress: &mut dyn FnMut(&str),
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Found, Failed> {
+) -> Result<IoCosts, Failed> {
     let mut library = Traffics::new(request, &|_| ());
     library.by_default = FRAMES;
     let endpoints = Endpoints::find(request, live, time, &mut library)?;
@@ -98,9 +98,9 @@ pub(crate) fn measure_io(
         std::fs::write(&file, text)
             .map_err(|why| Failed::Message(format!("{}: {why}", file.display())))?;
     }
-    let mut found = Found {
+    let mut found = IoCosts {
         traffic: loads.iter().map(|(load, _)| load.name.to_string()).collect(),
-        ..Found::default()
+        ..IoCosts::default()
     };
     let driver = match (&live.link, endpoints.ports.first()) {
         (Link::Veth, _) => Some("veth".to_string()),

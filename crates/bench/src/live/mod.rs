@@ -31,7 +31,7 @@ mod tester;
 
 pub(crate) use io_costs::measure_io;
 pub use peer::Peer;
-use place::{Links, Place, Port};
+use place::{Links, Netns, Port};
 pub use system::Catena;
 use system::{Running, Setting, System};
 use tester::{Tester, Watch};
@@ -115,7 +115,7 @@ pub fn measure_live(
         }
     }
     let mut tester = testbed.tester(&endpoints.frames, &endpoints)?;
-    let (mut chain, mut remarks) = (Found::default(), library.remarks());
+    let (mut chain, mut remarks) = (Measured::default(), library.remarks());
     for round in 0..if peers.is_empty() { 1 } else { ROUNDS } {
         let of = if peers.is_empty() { String::new() } else { format!(", round {}", round + 1) };
         let mut say = |what: &str| progress(&format!("{what}{of}"));
@@ -176,7 +176,7 @@ pub fn measure_live(
 
 /// What was found of a system so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Measured {
     /// Of the first round.
     pub(crate) throughput: Vec<Throughput>,
     pub(crate) latency: Vec<Latency>,
@@ -189,7 +189,7 @@ pub(crate) struct Found {
     pub(crate) notices: Vec<String>,
 }
 
-impl Found {
+impl Measured {
     fn remarks(&self, remarks: &mut Vec<String>, known: f64) {
         remarks.extend(self.notices.iter().cloned());
         if let Some(limit) = self.testers_limit {
@@ -223,7 +223,7 @@ impl PeerReport {
     }
 
     /// Adds what it comes to beside the chain.
-    fn complete(&mut self, chain: &Found) {
+    fn complete(&mut self, chain: &Measured) {
         let found = std::mem::take(&mut self.found);
         let ratios = |goal: usize| -> Option<Samples> {
             let pairs: Vec<f64> = (chain.rates.iter().zip(&found.rates))
@@ -271,7 +271,7 @@ impl<'a> Testbed<'a> {
         let links = match live.link {
             Link::Veth => Links::new(&endpoints.ports, mtu(endpoints, request), live.cores.len())
                 .map_err(Failed::Message)?,
-            Link::Interfaces { .. } => Links { system: Place::default(), tester: Place::default() },
+            Link::Interfaces { .. } => Links { system: Netns::default(), tester: Netns::default() },
         };
         links.tester.enter().map_err(Failed::Message)?;
         let gauges = Gauges::new(request, (&**time, meter), is_stopped);
@@ -338,7 +338,7 @@ impl<'a> Testbed<'a> {
         &self,
         peer: &Peer,
         with: (&mut Tester, &Endpoints),
-        found: &mut Found,
+        found: &mut Measured,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
         let system = match peer {
@@ -353,7 +353,7 @@ impl<'a> Testbed<'a> {
         &self,
         system: Option<&System<'_>>,
         (tester, endpoints): (&mut Tester, &Endpoints),
-        found: &mut Found,
+        found: &mut Measured,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
         let done = self.measure(system, (tester, endpoints), found, progress);
@@ -366,7 +366,7 @@ impl<'a> Testbed<'a> {
         &self,
         system: Option<&System<'_>>,
         (tester, endpoints): (&mut Tester, &Endpoints),
-        found: &mut Found,
+        found: &mut Measured,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
         progress("starting");
@@ -684,9 +684,9 @@ mod tests {
 
     #[test]
     fn ratios_are_of_rounds_in_which_both_forwarded() {
-        let found = |rates: &[f64]| Found {
+        let found = |rates: &[f64]| Measured {
             rates: rates.iter().map(|&rate| vec![rate]).collect(),
-            ..Found::default()
+            ..Measured::default()
         };
         let mut report = PeerReport::new("kernel".into(), None, String::new());
         report.found = found(&[1e6, 0.0, 2e6]);

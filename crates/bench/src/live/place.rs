@@ -49,9 +49,9 @@ impl Drop for Namespace {
 
 /// Where programs run.
 #[derive(Default)]
-pub(crate) struct Place(Option<Namespace>);
+pub(crate) struct Netns(Option<Namespace>);
 
-impl Place {
+impl Netns {
     /// A network namespace of its own, in which nothing sends packets of its own accord.
     pub(crate) fn new() -> Result<Self, String> {
         let place = Self(Some(Namespace::new()?));
@@ -116,8 +116,8 @@ pub(crate) fn missing(program: &str, source: &str, why: &std::io::Error) -> Stri
 
 /// A system's namespace and its tester's, with a link for each port.
 pub(crate) struct Links {
-    pub(crate) system: Place,
-    pub(crate) tester: Place,
+    pub(crate) system: Netns,
+    pub(crate) tester: Netns,
 }
 
 /// A port of a system.
@@ -135,7 +135,7 @@ pub(crate) struct Port {
 impl Links {
     /// Namespaces with a pair of virtual Ethernet interfaces for each port, of so many queues.
     pub(crate) fn new(ports: &[Port], mtu: usize, queues: usize) -> Result<Self, String> {
-        let links = Self { system: Place::new()?, tester: Place::new()? };
+        let links = Self { system: Netns::new()?, tester: Netns::new()? };
         let Some(there) = &links.system.0 else { return Ok(links) };
         let there = there.holder.id().to_string();
         let (mtu, queues) = (mtu.to_string(), queues.to_string());

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::folder::Folder;
 use super::peer::Peer;
-use super::place::{Place, Port, missing};
+use super::place::{Netns, Port, missing};
 use crate::stamp::{HostClock, StampClock};
 
 /// How `catena run` is called.
@@ -41,7 +41,7 @@ pub(crate) enum System<'a> {
 
 /// Where, and on what, a system is started.
 pub(crate) struct Setting<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Netns,
     /// The input first, then the output.
     pub(crate) ports: [&'a Port; 2],
     pub(crate) cores: &'a [usize],

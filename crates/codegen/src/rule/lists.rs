@@ -342,14 +342,14 @@ impl<M: Matcher> Sight<'_, M> {
 }
 
 /// A step, and the rows that were found on the path to it as far as they matter.
-type Place = (StepId, Rows);
+type StepRows = (StepId, Rows);
 
 struct Builder<'a, M> {
     matcher: &'a M,
     segment: &'a Segment,
     live: Vec<BTreeSet<LookupId>>,
-    known: HashMap<Place, usize>,
-    waiting: BTreeMap<Place, usize>,
+    known: HashMap<StepRows, usize>,
+    waiting: BTreeMap<StepRows, usize>,
 }
 
 impl<M: Matcher> Builder<'_, M> {
@@ -379,7 +379,7 @@ impl<M: Matcher> Builder<'_, M> {
         }
         let live = &self.live[step.0 as usize];
         let rows = rows.iter().filter(|row| live.contains(row.0)).map(|(l, r)| (*l, r.clone()));
-        let place: Place = (step, rows.collect());
+        let place: StepRows = (step, rows.collect());
         let next = self.known.len();
         let index = *self.known.entry(place.clone()).or_insert(next);
         if index == next {
@@ -388,7 +388,7 @@ impl<M: Matcher> Builder<'_, M> {
         index
     }
 
-    fn make(&mut self, (step, rows): &Place) -> Result<Node<M::Key, M::Exit>, Lack> {
+    fn make(&mut self, (step, rows): &StepRows) -> Result<Node<M::Key, M::Exit>, Lack> {
         let (matcher, segment, step) = (self.matcher, self.segment, *step);
         let program = &segment.program;
         let layout = segment.layouts.get(step.0 as usize).ok_or(Lack::Element)?;

@@ -26,7 +26,7 @@ pub struct Part {
 
 /// Where a table lies, and why no earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StageRange {
     /// The stage of its first part.
     pub first: u32,
     /// The stage of its last part.
@@ -49,7 +49,7 @@ pub struct Placement {
     /// Parts, in order of stages.
     pub parts: Vec<Part>,
     /// By table.
-    pub places: Vec<Place>,
+    pub places: Vec<StageRange>,
     /// By stage: what is taken.
     pub taken: Vec<Amounts>,
     /// By width of registers: how many are taken.
@@ -429,7 +429,7 @@ impl<'a> Problem<'a> {
             };
             let before = first.checked_sub(1).filter(|before| *before >= earliest);
             let lacks = before.and_then(|at| self.fits(&taken[at as usize], table, &least));
-            places.push(Place { first, last: last_stage, depends: depends.cloned(), lacks });
+            places.push(StageRange { first, last: last_stage, depends: depends.cloned(), lacks });
         }
         let mut critical = Vec::new();
         let end = parts.iter().map(|part| part.stage + 1).max().unwrap_or(0);

@@ -151,7 +151,7 @@ enum Asked {
 
 /// A place in a program that is divided. In this order, each leads to those behind it only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Position {
     /// On the device, which was spared conditions, and looked up what a core looks up again. So many
     /// conditions are left to test there before an exit.
     Device { at: StepId, left: Reverse<usize>, before: Vec<Asked> },
@@ -162,11 +162,11 @@ enum Place {
     Core(StepId),
 }
 
-impl Place {
+impl Position {
     fn stopped(before: Vec<Asked>, to: StepId) -> Self {
         match before.len() {
-            0 => Place::Core(to),
-            left => Place::Again { left: Reverse(left), within: 0, before, to },
+            0 => Position::Core(to),
+            left => Position::Again { left: Reverse(left), within: 0, before, to },
         }
     }
 }
@@ -363,27 +363,27 @@ impl<'a> Dividing<'a> {
     }
 
     /// Where a place leads, if its step of the program leads to `next`.
-    fn lead(&self, place: &Place, next: StepId) -> Place {
+    fn lead(&self, place: &Position, next: StepId) -> Position {
         match place {
-            Place::Device { at, before, .. } => {
+            Position::Device { at, before, .. } => {
                 let mut before = before.clone();
                 self.presume(*at, &mut before);
                 if self.is_of_flows(*at)
                     && matches!(self.program.step(*at), Step::Lookup { miss, .. } if *miss == next)
                 {
                     // Without a lease nothing is known: whether there is a flow is up to those who own it.
-                    return Place::stopped(self.asked(&before, *at), *at);
+                    return Position::stopped(self.asked(&before, *at), *at);
                 }
                 if matches!(self.program.step(*at), Step::Lookup { hit, .. } if *hit == next) {
                     before.push(Asked::Step(*at));
                 }
                 self.settle(next, before)
             }
-            Place::Again { before, to, .. } => match self.usually(before[0]) == Some(next) {
-                true => Place::stopped(before[1..].to_vec(), *to),
-                false => Place::Core(next),
+            Position::Again { before, to, .. } => match self.usually(before[0]) == Some(next) {
+                true => Position::stopped(before[1..].to_vec(), *to),
+                false => Position::Core(next),
             },
-            Place::Core(_) => Place::Core(next),
+            Position::Core(_) => Position::Core(next),
         }
     }
 
@@ -399,23 +399,23 @@ impl<'a> Dividing<'a> {
     }
 
     /// The places that a place leads to, by what its step of the program leads to.
-    fn leads(&self, place: &Place) -> Vec<(StepId, Place)> {
+    fn leads(&self, place: &Position) -> Vec<(StepId, Position)> {
         let at = self.step_of(place);
-        if let Place::Device { at, left: Reverse(left @ 1..), before } = place {
+        if let Position::Device { at, left: Reverse(left @ 1..), before } = place {
             let (left, before) = (Reverse(left - 1), before.clone());
-            let stopped = Place::stopped(before.clone(), *at);
-            return vec![(*at, Place::Device { at: *at, left, before }), (*at, stopped)];
+            let stopped = Position::stopped(before.clone(), *at);
+            return vec![(*at, Position::Device { at: *at, left, before }), (*at, stopped)];
         }
-        if let Place::Again { left, within, before, to } = place
+        if let Position::Again { left, within, before, to } = place
             && let Asked::Presumed(step, number) = before[0]
         {
-            let rest = Place::stopped(before[1..].to_vec(), *to);
+            let rest = Position::stopped(before[1..].to_vec(), *to);
             return match *within + 1 == self.presumed[step.0 as usize][number].atoms.len() {
                 // What the device decided is decided anew if it presumed wrongly.
-                true => vec![(at, rest), (at, Place::Core(at))],
+                true => vec![(at, rest), (at, Position::Core(at))],
                 false => {
                     let (left, before) = (*left, before.clone());
-                    let next = Place::Again { left, within: within + 1, before, to: *to };
+                    let next = Position::Again { left, within: within + 1, before, to: *to };
                     vec![(at, next), (at, rest)]
                 }
             };
@@ -424,49 +424,49 @@ impl<'a> Dividing<'a> {
     }
 
     /// The condition that is tested at a place, if it is not the program's.
-    fn test(&self, place: &Place) -> Option<&Atom> {
+    fn test(&self, place: &Position) -> Option<&Atom> {
         match place {
-            Place::Device { at, left: Reverse(left), .. } => {
+            Position::Device { at, left: Reverse(left), .. } => {
                 let tests = self.tested.get(at)?;
                 tests.get(tests.len().checked_sub(*left)?)
             }
-            Place::Again { within, before, .. } => match before[0] {
+            Position::Again { within, before, .. } => match before[0] {
                 Asked::Presumed(step, number) => {
                     self.presumed[step.0 as usize][number].atoms.get(*within)
                 }
                 Asked::Step(_) => None,
             },
-            Place::Core(_) => None,
+            Position::Core(_) => None,
         }
     }
 
     /// The step of the program that a place is, or is about.
-    fn step_of(&self, place: &Place) -> StepId {
+    fn step_of(&self, place: &Position) -> StepId {
         match place {
-            Place::Device { at, .. } | Place::Core(at) => *at,
-            Place::Again { before, .. } => match before[0] {
+            Position::Device { at, .. } | Position::Core(at) => *at,
+            Position::Again { before, .. } => match before[0] {
                 Asked::Step(at) | Asked::Presumed(at, _) => at,
             },
         }
     }
 
     /// Where a packet on the device goes on: past what the device is spared, to where it decides, is done, or stops.
-    fn settle(&self, mut at: StepId, mut before: Vec<Asked>) -> Place {
+    fn settle(&self, mut at: StepId, mut before: Vec<Asked>) -> Position {
         loop {
             before = self.asked(&before, at);
             let (step, lack) = (self.program.step(at), &self.lacks[at.0 as usize]);
             let is_exit = matches!(step, Step::Exit(_));
             let is_free = before.iter().all(|asked| self.is_trusted(*asked));
             let usual = match lack {
-                _ if self.stops.contains_key(&at) => return Place::stopped(before, at),
+                _ if self.stops.contains_key(&at) => return Position::stopped(before, at),
                 None if is_free || !is_exit => {
                     let left = Reverse(self.tested.get(&at).map_or(0, Vec::len));
-                    return Place::Device { at, left, before };
+                    return Position::Device { at, left, before };
                 }
                 None => None,
                 Some(_) => self.usual(at),
             };
-            let Some(usual) = usual else { return Place::stopped(before, at) };
+            let Some(usual) = usual else { return Position::stopped(before, at) };
             before.push(Asked::Step(at));
             at = usual;
         }
@@ -582,11 +582,11 @@ impl<'a> Dividing<'a> {
 
     /// The program with what the device is spared behind what it decides: its places by step, and the
     /// steps where the device stops; none if it does nothing.
-    fn whole(&self) -> (Program, Vec<Place>, Option<BTreeSet<StepId>>) {
+    fn whole(&self) -> (Program, Vec<Position>, Option<BTreeSet<StepId>>) {
         let root = self.settle(StepId(0), Vec::new());
-        let is_device = |place: &Place| matches!(place, Place::Device { .. });
+        let is_device = |place: &Position| matches!(place, Position::Device { .. });
         let stopped = !is_device(&root);
-        let mut places: BTreeMap<Place, Vec<(StepId, Place)>> = BTreeMap::new();
+        let mut places: BTreeMap<Position, Vec<(StepId, Position)>> = BTreeMap::new();
         let mut stops = BTreeSet::new();
         let mut open = vec![root.clone()];
         while let Some(place) = open.pop() {
@@ -603,8 +603,8 @@ impl<'a> Dividing<'a> {
             }
             places.insert(place, leads);
         }
-        let ids: BTreeMap<&Place, StepId> = places.keys().zip((0..).map(StepId)).collect();
-        let step = |(place, leads): (&Place, &Vec<(StepId, Place)>)| {
+        let ids: BTreeMap<&Position, StepId> = places.keys().zip((0..).map(StepId)).collect();
+        let step = |(place, leads): (&Position, &Vec<(StepId, Position)>)| {
             let at = self.step_of(place);
             if let Some(atom) = self.test(place) {
                 let (yes, no) = (ids[&leads[0].1], ids[&leads[1].1]);
@@ -615,7 +615,8 @@ impl<'a> Dividing<'a> {
                     element: element(self.program, at),
                 };
             }
-            let from = if let Place::Device { .. } = place { &self.on_wire } else { self.program };
+            let from =
+                if let Position::Device { .. } = place { &self.on_wire } else { self.program };
             let mut step = from.step(at).clone();
             let leads: BTreeMap<StepId, StepId> =
                 leads.iter().map(|(next, there)| (*next, ids[there])).collect();
@@ -630,9 +631,9 @@ impl<'a> Dividing<'a> {
     }
 
     /// Has the device stop before a step of the whole that it cannot be cut at.
-    fn stop_before(&mut self, at: StepId, why: Refused, places: &[Place], whole: &Program) {
+    fn stop_before(&mut self, at: StepId, why: Refused, places: &[Position], whole: &Program) {
         for (step, before) in whole.steps.iter().zip(places) {
-            if let Place::Device { at: stop, .. } = before
+            if let Position::Device { at: stop, .. } = before
                 && step.next().any(|next| next == at)
             {
                 self.stops.insert(*stop, why);
@@ -652,30 +653,30 @@ impl<'a> Dividing<'a> {
             continuations: vec![whole],
             refused: Vec::new(),
         };
-        self.divided(parts, &[Place::Core(StepId(0))])
+        self.divided(parts, &[Position::Core(StepId(0))])
     }
 
-    fn divided(&self, parts: Partition, places: &[Place]) -> Offload {
+    fn divided(&self, parts: Partition, places: &[Position]) -> Offload {
         let mut classes: BTreeMap<StepId, Class> =
             self.program.exits().map(|(exit, _)| (exit, Class::new(exit))).collect();
         let (mut layouts, mut origins, mut handoffs) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (step, number) in parts.front_steps.iter().zip((0..).map(StepId)) {
             let place = &places[step.0 as usize];
             let at = self.step_of(place);
-            let is_device = matches!(place, Place::Device { .. });
+            let is_device = matches!(place, Position::Device { .. });
             origins.push(is_device.then_some(at));
             layouts.push(if is_device { self.layouts.at(at).clone() } else { Layout::default() });
             match place {
-                Place::Device { left, .. } => {
+                Position::Device { left, .. } => {
                     if *left == Reverse(0)
                         && let Some(class) = classes.get_mut(&at)
                     {
                         class.done = true;
                     }
                 }
-                Place::Core(at) | Place::Again { to: at, .. } => {
+                Position::Core(at) | Position::Again { to: at, .. } => {
                     let before: &[Asked] =
-                        if let Place::Again { before, .. } = place { before } else { &[] };
+                        if let Position::Again { before, .. } = place { before } else { &[] };
                     let why = self.left(before, *at, &mut classes);
                     let exit = classes.contains_key(at).then_some(*at);
                     if let Step::Exit(end) = parts.front.step(number)

@@ -114,7 +114,7 @@ impl Wiring {
 }
 
 /// Two inputs that the same packets come to.
-pub(super) struct Place {
+pub(super) struct InputPair {
     /// The input of each chain.
     pub(super) at: [Port; 2],
 }
@@ -327,11 +327,11 @@ impl<'a> Alignment<'a> {
     }
 
     /// Inputs behind two elements that give out the same packets.
-    pub(super) fn places_behind(&self, (a, b): (NodeId, NodeId)) -> Vec<Place> {
+    pub(super) fn places_behind(&self, (a, b): (NodeId, NodeId)) -> Vec<InputPair> {
         let out = self.wiring[0].out[a].iter();
         let place = |&(port, to): &(usize, Port)| {
             let there = self.wiring[1].leads(Port { node: b, port })?;
-            Some(Place { at: [to, there] })
+            Some(InputPair { at: [to, there] })
         };
         out.filter_map(place).collect()
     }

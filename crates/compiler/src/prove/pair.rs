@@ -7,7 +7,7 @@ use ir::program::{End, Mark, Step, Term, Write, Writes};
 use ir::{Base, NodeId, Port, Program};
 use net::annotation::{DST_IP, EXTRA_LENGTH};
 
-use super::alignment::{Alignment, ORDINALS, Place, Side, handing_over};
+use super::alignment::{Alignment, InputPair, ORDINALS, Side, handing_over};
 use super::differential::{self, Arrival, Effort, Subject, Walk};
 use super::observe::{Fate, Held, Judgement, Observation, Queue};
 use super::replay::Replay;
@@ -94,7 +94,8 @@ impl<'a> Pair<'a> {
         let mut entries = Vec::new();
         for &(a, b) in &pairs {
             let places = self.alignment.places_behind((a, b));
-            let entry = |place: Place| Entry { source: [Some(a), Some(b)], at: place.at.map(Some) };
+            let entry =
+                |place: InputPair| Entry { source: [Some(a), Some(b)], at: place.at.map(Some) };
             entries.extend(places.into_iter().map(entry));
         }
         for side in [0, 1] {
@@ -144,7 +145,7 @@ impl<'a> Pair<'a> {
 
     /// The inputs that the same packets come to. Where one chain has a program and the other has
     /// none, the other gets one that does nothing.
-    fn places(&mut self) -> Vec<Place> {
+    fn places(&mut self) -> Vec<InputPair> {
         let pairs = self.alignment.pair_sources();
         for side in [0, 1] {
             for (from, to) in self.alignment.lacking(side, &pairs) {
@@ -181,7 +182,7 @@ impl<'a> Pair<'a> {
                 let at = other.entry;
                 at.port == program.entry.port && self.alignment.name(1, at.node) == name
             });
-            places.extend(there.map(|other| Place { at: [program.entry, other.entry] }));
+            places.extend(there.map(|other| InputPair { at: [program.entry, other.entry] }));
         }
         let mut seen = BTreeSet::new();
         let mut number = 0;
@@ -254,7 +255,7 @@ impl<'a> Pair<'a> {
         compare_within(&Comparison { a, b, names_a, names_b, view, budget }, within)
     }
 
-    fn prove(&self, place: &Place) -> Proof {
+    fn prove(&self, place: &InputPair) -> Proof {
         let entry = place.at[0];
         let programs = self.programs_at(place.at);
         let found = self.compare_at(place.at, &Within::new(self, place.at, false));

@@ -35,11 +35,11 @@ pub(crate) struct Meeting {
 /// Meetings by their targets.
 pub(crate) struct Meetings {
     keys: usize,
-    found: HashMap<(NodeRef, NodeRef), Found>,
+    found: HashMap<(NodeRef, NodeRef), MeetingParts>,
     order: Vec<(NodeRef, NodeRef)>,
 }
 
-struct Found {
+struct MeetingParts {
     within: Vec<Vec<(u128, u128)>>,
     samples: Vec<Sample>,
 }
@@ -52,7 +52,7 @@ impl Meetings {
     pub(crate) fn add(&mut self, a: NodeRef, b: NodeRef, piece: &Piece, before: [usize; 2]) {
         let of = self.found.entry((a, b)).or_insert_with(|| {
             self.order.push((a, b));
-            Found { within: vec![Vec::new(); self.keys], samples: Vec::new() }
+            MeetingParts { within: vec![Vec::new(); self.keys], samples: Vec::new() }
         });
         for (all, set) in of.within.iter_mut().zip(piece) {
             all.extend(set.intervals());

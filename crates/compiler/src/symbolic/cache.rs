@@ -13,17 +13,17 @@ use super::table::Table;
 /// What is known of each number that a list asks, where something is.
 pub(super) type Known = Vec<Option<IntervalSet>>;
 
-/// How the ways of the last synthesis depend on a list of rules.
+/// How the paths of the last synthesis depend on a list of rules.
 #[derive(Clone, Default)]
 pub(super) enum Asked {
     #[default]
     Never,
     /// On each rule: they are tested one after the other.
     InTurn,
-    /// On what rules ask and where they lead, not on which rules there are: ways fork on the whole
+    /// On what rules ask and where they lead, not on which rules there are: paths fork on the whole
     /// list, knowing one of these.
     Whole(Vec<Known>),
-    /// On which rules can match: ways fork on those alone.
+    /// On which rules can match: paths fork on those alone.
     InPart,
 }
 
@@ -129,7 +129,7 @@ impl Cache {
         }
     }
 
-    /// A way asks an element's list.
+    /// A path asks an element's list.
     pub(super) fn ask(&mut self, element: NodeId, rules: &Arc<[Rule]>, now: Asked) {
         let Some(list) = self.lists.get_mut(&(element, address(rules))) else { return };
         match (&mut list.asked, now) {
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// The rules to exchange in programs, if the change of an element comes to no more: if the same
-    /// ways lead through it, and only the rules that they fork on are others.
+    /// paths lead through it, and only the rules that they fork on are others.
     pub(crate) fn exchange(
         &mut self,
         element: NodeId,
@@ -161,7 +161,7 @@ impl Cache {
             };
             let is_old = |l: &&List| l.element == element && Arc::ptr_eq(&l.rules, old);
             let Some(List { made, asked, .. }) = self.past.iter().find(is_old).cloned() else {
-                // No way came to it.
+                // No path came to it.
                 continue;
             };
             forks += usize::from(matches!(asked, Asked::Whole(_) | Asked::InPart));
@@ -177,7 +177,7 @@ impl Cache {
                     let fits = |known: &Known| changed.added_fit(known);
                     let stays = changed.is_like(&made) && known.iter().all(fits);
                     exchanged.push((Arc::clone(&made.rules), Arc::clone(&changed.rules)));
-                    // Ways that are not the same go on with it, too.
+                    // Paths that are not the same go on with it, too.
                     self.keep(element, new, Some(Arc::new(changed)), Asked::Whole(known));
                     if !stays {
                         return None;

@@ -33,17 +33,17 @@ const NO_SUCH_PORT: Reason = Reason("no-such-port");
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
 pub(crate) const MAX_STEPS: usize = 10_000;
-/// An input that so many ways come to is a good place to begin a further stage.
+/// An input that so many paths come to is a good place to begin a further stage.
 const MANY_WAYS: usize = 64;
-/// A way leads through so many inputs at the most.
+/// A path leads through so many inputs at the most.
 pub(crate) const MAX_LENGTH: usize = 500;
-/// Where ways multiply, no more steps are taken once it shows where.
+/// Where paths multiply, no more steps are taken once it shows where.
 const MULTIPLYING_STEPS: usize = 300;
-/// For each step that may be taken, ways come to so many inputs at the most.
+/// For each step that may be taken, paths come to so many inputs at the most.
 const MAX_WORK_PER_STEP: usize = 8;
 /// Different lookups in flow tables.
 const MAX_LOOKUPS: u16 = 4096;
-/// So many outputs, rules or different rows of a table make ways of their own; of larger tables,
+/// So many outputs, rules or different rows of a table make paths of their own; of larger tables,
 /// each number is looked up where it is wanted.
 const MAX_ROWS: usize = 64;
 /// How often packets are told apart so that rules look at fewer numbers.
@@ -68,7 +68,7 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<Barrier>>,
-    /// Whether ways are followed, too, that few packets take: headers with options, and packets too
+    /// Whether paths are followed, too, that few packets take: headers with options, and packets too
     /// short for what is pulled. A proof wants them; programs leave them to elements.
     pub explore_rare_paths: bool,
     /// Whether tables stay whole, as targets want them; or else, as the data plane wants them, they
@@ -104,9 +104,9 @@ struct Frame<'a> {
     next: usize,
 }
 
-/// A packet on its way.
+/// A packet on its path.
 #[derive(Clone)]
-pub(super) struct Way<'a> {
+pub(super) struct Path<'a> {
     pub(super) facts: Facts,
     pub(super) packet: Packet,
     pub(super) registers: Vec<Option<TermId>>,
@@ -116,7 +116,7 @@ pub(super) struct Way<'a> {
     found: Vec<LookupId>,
     /// Lookups that found nothing.
     missed: Vec<LookupId>,
-    /// Flows that were changed on the way: what was bound may no longer be so.
+    /// Flows that were changed on the path: what was bound may no longer be so.
     changed: Vec<TableId>,
     stack: Vec<Frame<'a>>,
     at: Port,
@@ -138,7 +138,7 @@ struct Before {
     cells: Vec<((StateId, u16), TermId)>,
 }
 
-/// A packet that waits while its copy is on its way.
+/// A packet that waits while its copy is on its path.
 #[derive(Clone)]
 struct Original<'a> {
     packet: Packet,
@@ -150,8 +150,8 @@ struct Original<'a> {
     before: Rc<Before>,
 }
 
-impl<'a> Way<'a> {
-    /// Sets the packet aside: from here on, a copy is on its way.
+impl<'a> Path<'a> {
+    /// Sets the packet aside: from here on, a copy is on its path.
     fn copy(&mut self) {
         self.originals.push(Original {
             packet: self.packet.clone(),
@@ -199,9 +199,9 @@ enum Next<'a> {
 }
 
 /// A step where a path ends, or the packet that goes on after its copy left.
-type Ended<'a> = ControlFlow<Step, Way<'a>>;
+type Ended<'a> = ControlFlow<Step, Path<'a>>;
 
-/// In which order ways are followed.
+/// In which order paths are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Each to its end before the next, which takes the least memory.
@@ -213,18 +213,18 @@ pub(crate) enum Order {
 /// Too many steps; see [`Machine::run`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooManySteps {
-    /// Steps that were taken, and inputs that ways came to.
+    /// Steps that were taken, and inputs that paths came to.
     pub work: usize,
     /// Where to cut the chain.
     pub cut: Option<Cut>,
 }
 
-/// An input at which ways should end because another program begins there.
+/// An input at which paths should end because another program begins there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
-    /// So many ways come there: the first input that many come to, or else that most do.
+    /// So many paths come there: the first input that many come to, or else that most do.
     Many(Port, usize),
-    /// Ways come there through too many elements.
+    /// Paths come there through too many elements.
     Long(Port),
     /// Copies of packets come there, and their path forks behind it: each of a packet's own paths would go on with each of
     /// its copy's.
@@ -241,13 +241,13 @@ pub(crate) struct Machine<'a> {
     /// How often packets were told apart for lists of rules that look at too much.
     splits: usize,
     steps: Vec<Option<Step>>,
-    work: VecDeque<(StepId, Way<'a>)>,
+    work: VecDeque<(StepId, Path<'a>)>,
     visits: HashMap<Port, usize>,
     /// All of them.
     entered: usize,
-    /// The first input that many ways came to.
+    /// The first input that many paths came to.
     many: Option<Port>,
-    /// One that a way came to through too many others.
+    /// One that a path came to through too many others.
     long: Option<Port>,
     /// The first input that a copy came to whose path forked.
     copy: Option<Port>,
@@ -258,7 +258,7 @@ pub(crate) struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// A program's draft for packets that come to an input, of at most [`MAX_STEPS`] steps, the
-    /// inputs that its ways come to, and the work that it was.
+    /// inputs that its paths come to, and the work that it was.
     pub(crate) fn run(
         chain: &'a Chain<'a>,
         cache: &'a mut Cache,
@@ -284,7 +284,7 @@ impl<'a> Machine<'a> {
             behind: HashMap::new(),
         };
         let packet = Packet::new(&mut machine.terms, machine.chain.explore_rare_paths);
-        let way = Way {
+        let path = Path {
             facts: Facts::default(),
             before: Rc::new(Before {
                 packet: packet.clone(),
@@ -306,14 +306,14 @@ impl<'a> Machine<'a> {
             originals: Vec::new(),
         };
         let root = machine.reserve();
-        let mut first = way;
+        let mut first = path;
         machine.enter(&mut first, entry);
         machine.work.push_back((root, first));
-        while let Some((slot, way)) = match order {
+        while let Some((slot, path)) = match order {
             Order::Single => machine.work.pop_back(),
             Order::Abreast => machine.work.pop_front(),
         } {
-            let step = machine.advance(way);
+            let step = machine.advance(path);
             machine.steps[slot.0 as usize] = Some(step);
             let shows = order == Order::Abreast && machine.many.is_some();
             let most = if shows { MULTIPLYING_STEPS } else { MAX_STEPS };
@@ -341,14 +341,15 @@ impl<'a> Machine<'a> {
         Ok((draft, machine.visits.into_keys().collect(), work))
     }
 
-    /// Steps that were taken, and inputs that ways came to.
+    /// Steps that were taken, and inputs that paths came to.
     fn work(&self) -> usize {
         self.steps.len() + self.entered
     }
 
     fn too_many(&self) -> TooManySteps {
         let behind = self.visits.iter().filter(|(port, _)| **port != self.entry);
-        let busiest = || behind.max_by_key(|(port, ways)| (**ways, **port)).map(|(port, _)| *port);
+        let busiest =
+            || behind.max_by_key(|(port, paths)| (**paths, **port)).map(|(port, _)| *port);
         let many = |at| Cut::Many(at, self.visits[&at]);
         let cut = self.many.map(many).or(self.long.map(Cut::Long));
         let cut = self.copy.map(Cut::Copy).or(cut);
@@ -361,106 +362,106 @@ impl<'a> Machine<'a> {
     }
 
     /// Sets a packet at the start of an element's block.
-    fn enter(&mut self, way: &mut Way<'a>, to: Port) {
+    fn enter(&mut self, path: &mut Path<'a>, to: Port) {
         self.entered += 1;
         let visits = self.visits.entry(to).or_default();
         *visits += 1;
         if *visits == MANY_WAYS && self.many.is_none() {
             self.many = Some(to);
         }
-        way.at = to;
-        way.visited.push(to);
-        way.remember();
-        way.registers.clear();
-        way.stack.clear();
+        path.at = to;
+        path.visited.push(to);
+        path.remember();
+        path.registers.clear();
+        path.stack.clear();
         if let Some(block) = self.chain.models[to.node].input(to.port) {
-            way.stack.push(Frame { block, next: 0 });
+            path.stack.push(Frame { block, next: 0 });
         }
     }
 
     /// Lets a packet go on until its path forks or ends.
-    fn advance(&mut self, mut way: Way<'a>) -> Step {
+    fn advance(&mut self, mut path: Path<'a>) -> Step {
         loop {
-            let ended = if way.facts.is_contradiction() {
+            let ended = if path.facts.is_contradiction() {
                 // No packet comes here: any end is right, so the simplest.
-                self.give_up(way, Barrier::Unreachable)
+                self.give_up(path, Barrier::Unreachable)
             } else {
-                match self.next(&mut way) {
+                match self.next(&mut path) {
                     Ok(Next::Go) => continue,
                     Ok(Next::Enter(block)) => {
-                        way.stack.push(Frame { block, next: 0 });
+                        path.stack.push(Frame { block, next: 0 });
                         continue;
                     }
                     Ok(Next::Forked(step)) => return step,
-                    Ok(Next::Drop(reason)) => self.drop(way, reason),
-                    Ok(Next::Emit(port)) => self.emits(way, port),
+                    Ok(Next::Drop(reason)) => self.drop(path, reason),
+                    Ok(Next::Emit(port)) => self.emits(path, port),
                     Ok(Next::Copy(port)) => {
-                        way.copy();
-                        self.emits(way, port)
+                        path.copy();
+                        self.emits(path, port)
                     }
                     Err(Stop::Split(decided)) => {
-                        if let Some(frame) = way.stack.last_mut() {
+                        if let Some(frame) = path.stack.last_mut() {
                             frame.next -= 1;
                         }
-                        self.split(way, decided)
+                        self.split(path, decided)
                     }
-                    Err(Stop::Unsupported(why)) => self.give_up(way, why),
+                    Err(Stop::Unsupported(why)) => self.give_up(path, why),
                 }
             };
             match ended {
                 ControlFlow::Break(step) => return step,
-                ControlFlow::Continue(goes_on) => way = goes_on,
+                ControlFlow::Continue(goes_on) => path = goes_on,
             }
         }
     }
 
     /// Does the next operation.
-    fn next(&mut self, way: &mut Way<'a>) -> Result<Next<'a>, Stop> {
-        while let Some(frame) = way.stack.last_mut() {
+    fn next(&mut self, path: &mut Path<'a>) -> Result<Next<'a>, Stop> {
+        while let Some(frame) = path.stack.last_mut() {
             let block: &'a [Op] = frame.block;
             if let Some(op) = block.get(frame.next) {
                 frame.next += 1;
-                return self.operate(way, op);
+                return self.operate(path, op);
             }
-            way.stack.pop();
+            path.stack.pop();
         }
         Err(Stop::Unsupported(Barrier::NoEnd))
     }
 
     /// A packet, or a copy, leaves its element on a port.
-    fn emits(&mut self, mut way: Way<'a>, port: usize) -> Ended<'a> {
-        let from = Port { node: way.at.node, port };
+    fn emits(&mut self, mut path: Path<'a>, port: usize) -> Ended<'a> {
+        let from = Port { node: path.at.node, port };
         if port >= self.chain.graph.nodes[from.node].outputs.len() {
-            return self.drop(way, NO_SUCH_PORT);
+            return self.drop(path, NO_SUCH_PORT);
         }
         let Some(&to) = self.chain.to.get(&from) else {
-            return self.drop(way, UNCONNECTED);
+            return self.drop(path, UNCONNECTED);
         };
         if self.chain.stages.contains(&to) {
-            return self.leave(way, to, false, Some(Barrier::NextStage));
+            return self.leave(path, to, false, Some(Barrier::NextStage));
         }
-        if way.visited.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
+        if path.visited.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
             // Others may tell more: this one waits for the next attempt.
             self.long = Some(to);
-            return self.leave(way, to, false, Some(Barrier::NextStage));
+            return self.leave(path, to, false, Some(Barrier::NextStage));
         }
         if let Some(why) = self.chain.opaque[to.node] {
-            return self.leave(way, to, true, Some(why));
+            return self.leave(path, to, true, Some(why));
         }
-        let originals = way.originals.iter().flat_map(|original| &original.visited);
-        if way.visited.iter().chain(originals).any(|&visited| visited == to) {
-            return self.leave(way, to, true, Some(Barrier::Loop));
+        let originals = path.originals.iter().flat_map(|original| &original.visited);
+        if path.visited.iter().chain(originals).any(|&visited| visited == to) {
+            return self.leave(path, to, true, Some(Barrier::Loop));
         }
-        self.enter(&mut way, to);
-        ControlFlow::Continue(way)
+        self.enter(&mut path, to);
+        ControlFlow::Continue(path)
     }
 
     /// A small number, found by asking for each that it may be.
-    fn exact(&mut self, way: &Way<'a>, term: TermId) -> Result<Option<i32>, Stop> {
-        if let Some(known) = way.facts.single(&self.terms, term) {
+    fn exact(&mut self, path: &Path<'a>, term: TermId) -> Result<Option<i32>, Stop> {
+        if let Some(known) = path.facts.single(&self.terms, term) {
             return Ok(i32::try_from(known).ok());
         }
-        let (least, most) = way.facts.bounds(&self.terms, term);
+        let (least, most) = path.facts.bounds(&self.terms, term);
         if most > MAX_TRIED {
             return Ok(None);
         }
@@ -468,72 +469,72 @@ impl<'a> Machine<'a> {
     }
 
     /// Forks on a condition; both paths do the operation again, knowing it.
-    fn split(&mut self, way: Way<'a>, decided: Decided) -> Ended<'a> {
+    fn split(&mut self, path: Path<'a>, decided: Decided) -> Ended<'a> {
         let Decided::Open(atom, _) = decided else {
-            return self.give_up(way, Barrier::Decided);
+            return self.give_up(path, Barrier::Decided);
         };
-        let element = way.at.node;
-        let (mut yes, mut no) = (way.clone(), way);
+        let element = path.at.node;
+        let (mut yes, mut no) = (path.clone(), path);
         yes.facts.assume(&self.terms, &atom, true);
         no.facts.assume(&self.terms, &atom, false);
         let (yes, no) = (self.later(yes), self.later(no));
         ControlFlow::Break(Step::Test { atom, yes, no, element })
     }
 
-    fn later(&mut self, way: Way<'a>) -> StepId {
-        if !way.originals.is_empty() {
-            self.copy = self.copy.or(way.visited.get(1).copied());
+    fn later(&mut self, path: Path<'a>) -> StepId {
+        if !path.originals.is_empty() {
+            self.copy = self.copy.or(path.visited.get(1).copied());
         }
         let slot = self.reserve();
-        self.work.push_back((slot, way));
+        self.work.push_back((slot, path));
         slot
     }
 
     /// The element's own code takes the packet as it came to it.
-    fn give_up(&mut self, mut way: Way<'a>, why: Barrier) -> Ended<'a> {
-        let before = Rc::clone(&way.before);
-        way.packet = before.packet.clone();
-        way.effects.truncate(before.effects);
-        way.copies.truncate(before.copies);
-        way.cells.clone_from(&before.cells);
-        way.visited.pop();
-        let at = way.at;
-        self.leave(way, at, true, Some(why))
+    fn give_up(&mut self, mut path: Path<'a>, why: Barrier) -> Ended<'a> {
+        let before = Rc::clone(&path.before);
+        path.packet = before.packet.clone();
+        path.effects.truncate(before.effects);
+        path.copies.truncate(before.copies);
+        path.cells.clone_from(&before.cells);
+        path.visited.pop();
+        let at = path.at;
+        self.leave(path, at, true, Some(why))
     }
 
-    fn drop(&mut self, way: Way<'a>, reason: Reason) -> Ended<'a> {
-        let element = way.at.node;
-        self.exit(way, End::Drop { element, reason }, None)
+    fn drop(&mut self, path: Path<'a>, reason: Reason) -> Ended<'a> {
+        let element = path.at.node;
+        self.exit(path, End::Drop { element, reason }, None)
     }
 
     fn leave(
         &mut self,
-        way: Way<'a>,
+        path: Path<'a>,
         to: Port,
         native: bool,
         barrier: Option<Barrier>,
     ) -> Ended<'a> {
-        self.exit(way, End::Push { to, native }, barrier)
+        self.exit(path, End::Push { to, native }, barrier)
     }
 
-    fn exit(&mut self, mut way: Way<'a>, end: End, barrier: Option<Barrier>) -> Ended<'a> {
+    fn exit(&mut self, mut path: Path<'a>, end: End, barrier: Option<Barrier>) -> Ended<'a> {
         let dropped = matches!(end, End::Drop { .. });
-        let Some(writes) = way.packet.writes(&mut self.terms, dropped) else {
+        let Some(writes) = path.packet.writes(&mut self.terms, dropped) else {
             // Bytes next to what was written are not known: let the elements do it.
-            return self.give_up(way, Barrier::PartialWrite);
+            return self.give_up(path, Barrier::PartialWrite);
         };
         let (effects, visited) =
-            (std::mem::take(&mut way.effects), std::mem::take(&mut way.visited));
+            (std::mem::take(&mut path.effects), std::mem::take(&mut path.visited));
         let mut exit = Exit { effects, writes, end, barrier, visited, copies: Vec::new() };
-        if let Some(original) = way.originals.pop() {
-            way.resume(original, exit);
-            return ControlFlow::Continue(way);
+        if let Some(original) = path.originals.pop() {
+            path.resume(original, exit);
+            return ControlFlow::Continue(path);
         }
-        exit.copies = way.copies;
+        exit.copies = path.copies;
         let is_new = |((cells, index), value): &((StateId, u16), TermId)| {
             *self.terms.get(*value) != Term::Cell(*cells, *index)
         };
-        let cells = way.cells.into_iter().filter(is_new);
+        let cells = path.cells.into_iter().filter(is_new);
         let set = cells.map(|((cells, index), value)| Effect::Set { cells, index, value });
         exit.effects.extend(set);
         ControlFlow::Break(Step::Exit(Box::new(exit)))
@@ -541,10 +542,10 @@ impl<'a> Machine<'a> {
 
     /// Whether a copy that left may come to what shares a piece of state, before the packet
     /// itself gets to it.
-    fn is_ahead(&mut self, way: &Way<'a>, state: StateId) -> bool {
+    fn is_ahead(&mut self, path: &Path<'a>, state: StateId) -> bool {
         let chain = self.chain;
         let StateOf { owner, name, .. } = &self.state[usize::from(state.0)];
-        way.copies.iter().any(|copy| {
+        path.copies.iter().any(|copy| {
             let End::Push { to, .. } = copy.end else { return false };
             let behind = self.behind.entry(to.node).or_insert_with(|| chain.behind(to.node));
             behind.iter().any(|&node| {
@@ -557,57 +558,57 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn operate(&mut self, way: &mut Way<'a>, op: &'a Op) -> Result<Next<'a>, Stop> {
+    fn operate(&mut self, path: &mut Path<'a>, op: &'a Op) -> Result<Next<'a>, Stop> {
         match op {
             Op::Let(reg, expr) => {
-                let value = self.expr(way, expr)?;
-                bind(way, *reg, value);
+                let value = self.expr(path, expr)?;
+                bind(path, *reg, value);
             }
             Op::Set(field, expr) => {
-                let value = self.expr(way, expr)?;
-                let value = way.facts.cut(&mut self.terms, value, field.width.into());
-                way.packet.write(&mut self.terms, &way.facts, *field, value)?;
+                let value = self.expr(path, expr)?;
+                let value = path.facts.cut(&mut self.terms, value, field.width.into());
+                path.packet.write(&mut self.terms, &path.facts, *field, value)?;
             }
             Op::Store { base, offset, width, value } => {
-                let offset = self.constant(way, offset)?;
+                let offset = self.constant(path, offset)?;
                 let field = field_at(*base, offset, *width)?;
-                let value = self.expr(way, value)?;
-                let value = way.facts.cut(&mut self.terms, value, (*width).into());
-                way.packet.write(&mut self.terms, &way.facts, field, value)?;
+                let value = self.expr(path, value)?;
+                let value = path.facts.cut(&mut self.terms, value, (*width).into());
+                path.packet.write(&mut self.terms, &path.facts, field, value)?;
             }
             Op::If(cond, then, otherwise) => {
-                let block = if self.cond(way, cond)? { then } else { otherwise };
+                let block = if self.cond(path, cond)? { then } else { otherwise };
                 return Ok(Next::Enter(block));
             }
             Op::Expect(cond) => {
-                if !self.cond(way, cond)? {
+                if !self.cond(path, cond)? {
                     return Err(Stop::Unsupported(Barrier::Unexpected));
                 }
             }
             Op::Match { rules, arms, otherwise } => {
-                return self.matches(way, rules, arms, otherwise);
+                return self.matches(path, rules, arms, otherwise);
             }
             Op::Lookup { table, key, bind: regs, miss } => {
-                let key = self.expr(way, key)?;
-                return self.lookup(way, table, key, regs, miss);
+                let key = self.expr(path, key)?;
+                return self.lookup(path, table, key, regs, miss);
             }
             Op::Pull(expr) => {
-                let by = self.constant(way, expr)? as i128;
+                let by = self.constant(path, expr)? as i128;
                 let mut by = i32::try_from(by).map_err(|_| Stop::Unsupported(Barrier::PullsFar))?;
                 if by > 0 {
-                    let length = way.packet.length(&mut self.terms);
+                    let length = path.packet.length(&mut self.terms);
                     let enough = IntervalSet::range(by as u128, u128::MAX);
                     let enough = self.terms.test(length, &enough);
-                    match way.facts.resolve(&mut self.terms, &enough) {
+                    match path.facts.resolve(&mut self.terms, &enough) {
                         Some(true) => {}
                         Some(false) if self.chain.explore_rare_paths => {
-                            by = self.exact(way, length)?.ok_or(TOO_SHORT)?;
+                            by = self.exact(path, length)?.ok_or(TOO_SHORT)?;
                         }
                         Some(false) => return Err(TOO_SHORT),
                         None => return Err(Stop::Split(enough)),
                     }
                 }
-                way.packet.start = way
+                path.packet.start = path
                     .packet
                     .start
                     .checked_add(by)
@@ -615,49 +616,49 @@ impl<'a> Machine<'a> {
                     .ok_or(Stop::Unsupported(Barrier::PullsFar))?;
             }
             Op::Truncate(expr) => {
-                let length = self.expr(way, expr)?;
-                let start = self.terms.constant(i128::from(way.packet.start) as u128);
+                let length = self.expr(path, expr)?;
+                let start = self.terms.constant(i128::from(path.packet.start) as u128);
                 let end = self.terms.binary(BinaryOp::Add, length, start);
-                way.packet.end = way.facts.min(&mut self.terms, end, way.packet.end);
+                path.packet.end = path.facts.min(&mut self.terms, end, path.packet.end);
             }
             Op::Mark(header, expr) => {
-                let at = self.expr(way, expr)?;
-                let start = self.terms.constant(i128::from(way.packet.start) as u128);
+                let at = self.expr(path, expr)?;
+                let start = self.terms.constant(i128::from(path.packet.start) as u128);
                 let at = self.terms.binary(BinaryOp::Add, at, start);
-                way.packet.marks[*header as usize] = MarkAt::At(at);
+                path.packet.marks[*header as usize] = MarkAt::At(at);
             }
-            Op::Unmark(header) => way.packet.marks[*header as usize] = MarkAt::Nowhere,
-            Op::Fresh => way.packet.refresh(&mut self.terms),
+            Op::Unmark(header) => path.packet.marks[*header as usize] = MarkAt::Nowhere,
+            Op::Fresh => path.packet.refresh(&mut self.terms),
             Op::Count(state) => {
-                let counter = self.state(way, *state);
-                let length = way.packet.length(&mut self.terms);
-                way.effects.push(Effect::Count { counter, length });
+                let counter = self.state(path, *state);
+                let length = path.packet.length(&mut self.terms);
+                path.effects.push(Effect::Count { counter, length });
             }
             Op::FlowLookup { flows, key, value, common, miss: _ } => {
-                let key = self.numbers(way, key)?;
-                let table = self.flows(way, *flows, &key);
-                if way.changed.contains(&table) {
+                let key = self.numbers(path, key)?;
+                let table = self.flows(path, *flows, &key);
+                if path.changed.contains(&table) {
                     return Err(Stop::Unsupported(Barrier::ChangedFlows));
                 }
                 if let Entries::Flows(state) = self.tables[usize::from(table.0)].entries
-                    && self.is_ahead(way, state)
+                    && self.is_ahead(path, state)
                 {
                     return Err(Stop::Unsupported(Barrier::Copies));
                 }
                 let (values, commons) = (value.len() as u8, common.len() as u8);
-                let (lookup, known) = self.look_up(way, table, key, [values, commons])?;
+                let (lookup, known) = self.look_up(path, table, key, [values, commons])?;
                 let regs = value.iter().chain(common).copied();
                 if known.is_some() {
-                    self.bind_flow(way, lookup, regs);
+                    self.bind_flow(path, lookup, regs);
                     return Ok(Next::Go);
                 }
-                let mut hit = way.clone();
+                let mut hit = path.clone();
                 hit.found.push(lookup);
                 self.bind_flow(&mut hit, lookup, regs);
-                let missed = way.clone();
+                let missed = path.clone();
                 let hit = self.later(hit);
                 let miss = match self.give_up(missed, Barrier::NewFlow) {
-                    ControlFlow::Continue(way) => self.later(way),
+                    ControlFlow::Continue(path) => self.later(path),
                     ControlFlow::Break(step) => {
                         let slot = self.reserve();
                         self.steps[slot.0 as usize] = Some(step);
@@ -667,54 +668,54 @@ impl<'a> Machine<'a> {
                 return Ok(Next::Forked(Step::Lookup { lookup, hit, miss }));
             }
             Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
-                let key = self.numbers(way, key)?;
-                let common = self.numbers(way, common)?;
-                let (expiry, guarantee) = (self.expr(way, expiry)?, self.expr(way, guarantee)?);
-                let table = self.flows(way, *flows, &key);
+                let key = self.numbers(path, key)?;
+                let common = self.numbers(path, common)?;
+                let (expiry, guarantee) = (self.expr(path, expiry)?, self.expr(path, guarantee)?);
+                let table = self.flows(path, *flows, &key);
                 let of = |l: &LookupId| {
                     let known = &self.lookups[usize::from(l.0)];
                     known.table == table && known.key == key
                 };
-                let lookup = way.found.iter().copied().find(of);
+                let lookup = path.found.iter().copied().find(of);
                 let lookup = lookup.ok_or(Stop::Unsupported(Barrier::OtherFlow))?;
-                way.changed.push(table);
-                way.effects.push(Effect::Update { lookup, common, expiry, guarantee });
+                path.changed.push(table);
+                path.effects.push(Effect::Update { lookup, common, expiry, guarantee });
             }
             Op::Note(reason) => {
-                way.effects.push(Effect::Note { element: way.at.node, reason: *reason });
+                path.effects.push(Effect::Note { element: path.at.node, reason: *reason });
             }
             Op::Emit(port) => {
-                let port = self.expr(way, port)?;
-                return self.emit(way, port);
+                let port = self.expr(path, port)?;
+                return self.emit(path, port);
             }
             Op::Drop(reason) => return Ok(Next::Drop(*reason)),
             Op::Opaque(why) => return Err(Stop::Unsupported(Barrier::Opaque(why))),
             Op::Repeat { .. } | Op::Break => return Err(Stop::Unsupported(Barrier::Repeats)),
             Op::Extend(_) => return Err(Stop::Unsupported(Barrier::Extends)),
             Op::Read(reg, state, index) => {
-                let (cell, width) = self.cell(way, *state, index)?;
-                let written = way.cells.iter().find(|(of, _)| *of == cell);
+                let (cell, width) = self.cell(path, *state, index)?;
+                let written = path.cells.iter().find(|(of, _)| *of == cell);
                 let value = match written {
                     Some((_, value)) => *value,
                     None => self.terms.cell(cell.0, cell.1, width),
                 };
-                bind(way, *reg, value);
+                bind(path, *reg, value);
             }
             Op::Write(state, index, value) => {
-                let (cell, width) = self.cell(way, *state, index)?;
-                let value = self.expr(way, value)?;
-                let value = way.facts.cut(&mut self.terms, value, width.into());
-                match way.cells.iter_mut().find(|(of, _)| *of == cell) {
+                let (cell, width) = self.cell(path, *state, index)?;
+                let value = self.expr(path, value)?;
+                let value = path.facts.cut(&mut self.terms, value, width.into());
+                match path.cells.iter_mut().find(|(of, _)| *of == cell) {
                     Some((_, held)) => *held = value,
-                    None => way.cells.push((cell, value)),
+                    None => path.cells.push((cell, value)),
                 }
             }
             Op::FlowInsert { .. } | Op::Allocate { .. } => {
                 return Err(Stop::Unsupported(Barrier::NewFlow));
             }
             Op::EmitCopy(port) => {
-                let port = self.expr(way, port)?;
-                return Ok(match self.emit(way, port)? {
+                let port = self.expr(path, port)?;
+                return Ok(match self.emit(path, port)? {
                     Next::Emit(port) => Next::Copy(port),
                     forked => forked,
                 });
@@ -726,49 +727,49 @@ impl<'a> Machine<'a> {
     /// A cell, and its width.
     fn cell(
         &mut self,
-        way: &Way<'a>,
+        path: &Path<'a>,
         state: StateRef,
         index: &Expr,
     ) -> Result<((StateId, u16), u16), Stop> {
-        let index = self.expr(way, index)?;
-        let index = way.facts.single(&self.terms, index).ok_or(NO_CELL)?;
+        let index = self.expr(path, index)?;
+        let index = path.facts.single(&self.terms, index).ok_or(NO_CELL)?;
         let index = u16::try_from(index).map_err(|_| NO_CELL)?;
-        let cells = self.state(way, state);
+        let cells = self.state(path, state);
         let kind = self.state.get(usize::from(cells.0)).map(|state| &state.kind);
         let Some(StateKind::Cells { width, initial }) = kind else { return Err(NO_CELL) };
         let width = *width;
         if usize::from(index) >= initial.len() {
             return Err(NO_CELL);
         }
-        match self.is_ahead(way, cells) {
+        match self.is_ahead(path, cells) {
             true => Err(Stop::Unsupported(Barrier::Copies)),
             false => Ok(((cells, index), width)),
         }
     }
 
-    /// Sends the packet out of a port that is a number: each port is a way of its own.
-    fn emit(&mut self, way: &mut Way<'a>, port: TermId) -> Result<Next<'a>, Stop> {
-        if let Some(port) = way.facts.single(&self.terms, port) {
+    /// Sends the packet out of a port that is a number: each port is a path of its own.
+    fn emit(&mut self, path: &mut Path<'a>, port: TermId) -> Result<Next<'a>, Stop> {
+        if let Some(port) = path.facts.single(&self.terms, port) {
             return Ok(Next::Emit(usize::try_from(port).unwrap_or(usize::MAX)));
         }
-        let outputs = self.chain.graph.nodes[way.at.node].outputs.len();
+        let outputs = self.chain.graph.nodes[path.at.node].outputs.len();
         if outputs > MAX_ROWS {
             return Err(Stop::Unsupported(Barrier::TooManyOutputs));
         }
-        let possible = way.facts.set(&self.terms, port);
+        let possible = path.facts.set(&self.terms, port);
         if IntervalSet::min(&possible).is_none_or(|least| least >= outputs as u128) {
             return Ok(Next::Emit(usize::MAX));
         }
         let cases: Vec<IntervalSet> =
             (0..outputs).map(|p| IntervalSet::single(p as u128)).collect();
-        Ok(Next::Forked(self.switch(way, port, cases)))
+        Ok(Next::Forked(self.switch(path, port, cases)))
     }
 
-    /// Forks on the set that a number lies in; every way does the operation again, knowing it.
-    fn switch(&mut self, way: &Way<'a>, on: TermId, cases: Vec<IntervalSet>) -> Step {
-        let mut rest = way.facts.set(&self.terms, on);
+    /// Forks on the set that a number lies in; every path does the operation again, knowing it.
+    fn switch(&mut self, path: &Path<'a>, on: TermId, cases: Vec<IntervalSet>) -> Step {
+        let mut rest = path.facts.set(&self.terms, on);
         let mut made = Vec::with_capacity(cases.len());
-        let mut again = way.clone();
+        let mut again = path.clone();
         if let Some(frame) = again.stack.last_mut() {
             frame.next -= 1;
         }
@@ -778,30 +779,30 @@ impl<'a> Machine<'a> {
                 continue;
             }
             rest = rest.subtract(&set);
-            let mut way = again.clone();
-            self.assume_in(&mut way, on, &set);
-            made.push((set, self.later(way)));
+            let mut path = again.clone();
+            self.assume_in(&mut path, on, &set);
+            made.push((set, self.later(path)));
         }
         let mut otherwise = again;
         if rest.is_empty()
             && let Some((_, last)) = made.pop()
         {
-            return Step::Switch { on, cases: made, otherwise: last, element: way.at.node };
+            return Step::Switch { on, cases: made, otherwise: last, element: path.at.node };
         }
         self.assume_in(&mut otherwise, on, &rest);
         let otherwise = self.later(otherwise);
-        Step::Switch { on, cases: made, otherwise, element: way.at.node }
+        Step::Switch { on, cases: made, otherwise, element: path.at.node }
     }
 
-    fn assume_in(&mut self, way: &mut Way<'a>, term: TermId, set: &IntervalSet) {
+    fn assume_in(&mut self, path: &mut Path<'a>, term: TermId, set: &IntervalSet) {
         if let Decided::Open(atom, holds) = self.terms.test(term, set) {
-            way.facts.assume(&self.terms, &atom, holds);
+            path.facts.assume(&self.terms, &atom, holds);
         }
-        way.facts.restrict(term, set.clone());
+        path.facts.restrict(term, set.clone());
     }
 
-    fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {
-        let element = way.at.node;
+    fn state(&mut self, path: &Path<'a>, state: StateRef) -> StateId {
+        let element = path.at.node;
         let name = &self.chain.graph.nodes[element].name;
         let Some(declared) = self.chain.models[element].state.get(usize::from(state.0)) else {
             return StateId(u16::MAX);
@@ -821,10 +822,10 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn bind(way: &mut Way<'_>, reg: Reg, value: TermId) {
+fn bind(path: &mut Path<'_>, reg: Reg, value: TermId) {
     let at = usize::from(reg.0);
-    if way.registers.len() <= at {
-        way.registers.resize(at + 1, None);
+    if path.registers.len() <= at {
+        path.registers.resize(at + 1, None);
     }
-    way.registers[at] = Some(value);
+    path.registers[at] = Some(value);
 }

@@ -1,4 +1,4 @@
-//! What is known of a packet on a way through a chain.
+//! What is known of a packet on a path through a chain.
 
 use std::collections::BTreeMap;
 

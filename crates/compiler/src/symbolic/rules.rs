@@ -119,7 +119,7 @@ impl Rules {
         self.cubes <= FEW_CUBES
     }
 
-    /// Whether ways that fork on the whole list are the same as those of another.
+    /// Whether paths that fork on the whole list are the same as those of another.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.are_few() == other.are_few()
             && self.exprs == other.exprs

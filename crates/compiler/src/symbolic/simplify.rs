@@ -1,8 +1,8 @@
-//! Simplification: fewer decisions on the way that most packets take.
+//! Simplification: fewer decisions on the path that most packets take.
 //!
 //! A chain asks the same number again and again: ten routers compare the time-to-live ten times.
-//! Where a way asks a number for the first time, all that it will ask of it is asked at once; who
-//! passes is asked no more, and all others take the way as it was.
+//! Where a path asks a number for the first time, all that it will ask of it is asked at once; who
+//! passes is asked no more, and all others take the path as it was.
 
 use foldhash::HashMap;
 
@@ -20,7 +20,7 @@ const MAX_HOISTS: usize = 256;
 pub(crate) fn simplify(draft: &mut Draft) {
     let lengths = lengths(draft);
     let mut simplify = Simplify { draft, lengths, done: HashMap::default(), hoists: 0 };
-    simplify.draft.root = simplify.way(simplify.draft.root);
+    simplify.draft.root = simplify.path(simplify.draft.root);
 }
 
 /// For each step, through how many inputs a packet can still come, an end that is no barrier
@@ -59,9 +59,9 @@ struct Simplify<'a> {
 }
 
 impl Simplify<'_> {
-    /// Simplifies the long ways that lead on from a step.
-    fn way(&mut self, root: StepId) -> StepId {
-        // Ways are followed on a stack of steps whose long successors are still to be done.
+    /// Simplifies the long paths that lead on from a step.
+    fn path(&mut self, root: StepId) -> StepId {
+        // Paths are followed on a stack of steps whose long successors are still to be done.
         let mut stack = vec![root];
         while let Some(&at) = stack.last() {
             if self.done.contains_key(&at) {
@@ -113,14 +113,14 @@ impl Simplify<'_> {
         id
     }
 
-    /// The longest way on from a step.
+    /// The longest path on from a step.
     fn main(&self, at: StepId) -> Option<StepId> {
         let step = &self.draft.steps[at.0 as usize];
         let long = self.lengths[&at];
         step.next().find(|n| self.lengths[n] == long)
     }
 
-    /// Brings what a step and later ones on its longest way ask of one number together.
+    /// Brings what a step and later ones on its longest path ask of one number together.
     fn hoist(&mut self, at: StepId) -> Option<StepId> {
         if self.hoists >= MAX_HOISTS {
             return None;
@@ -153,7 +153,7 @@ impl Simplify<'_> {
         facts.restrict(on, passing);
         let fast = self.restrict(at, &facts);
         let length = self.lengths[&at];
-        // The way as it was asks what it asks; it is not looked at again.
+        // The path as it was asks what it asks; it is not looked at again.
         let slow = self.draft.steps[at.0 as usize].clone();
         let slow = self.push(slow, 0);
         self.done.insert(slow, slow);

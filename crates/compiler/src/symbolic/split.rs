@@ -12,7 +12,7 @@ use ir::program::ClassifyRule;
 
 use super::rules::{Cube, Rules};
 
-/// Packets are told apart into so many ways at once at the most.
+/// Packets are told apart into so many paths at once at the most.
 const MAX_CASES: usize = 8;
 
 /// What is to be done with packets that come to a list of rules.

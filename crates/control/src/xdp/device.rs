@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use codegen::ebpf::lease::Leases;
 use codegen::ebpf::{Object, counters_map};
-use dataplane::io::{Found, LeaseMaps, Links, Loaded, There, XdpMode};
+use dataplane::io::{KernelProgram, LeaseMaps, Links, Loaded, There, XdpMode};
 use ir::topology::Xdp;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -27,7 +27,7 @@ pub struct About {
 struct At {
     interface: String,
     there: There,
-    found: Option<(Found, XdpMode)>,
+    found: Option<(KernelProgram, XdpMode)>,
 }
 
 /// Interfaces of this host.
@@ -50,7 +50,7 @@ impl Device {
                 let there = links.get(interface).map_err(|why| Failure::of(interface, why))?;
                 let there = there.ok_or_else(|| Failure::NoInterface(interface.clone()))?;
                 let found = match there.program {
-                    Some((id, mode)) => Some((Found::new(id)?, mode)),
+                    Some((id, mode)) => Some((KernelProgram::new(id)?, mode)),
                     None => None,
                 };
                 Ok((*number, At { interface: interface.clone(), there, found }))
@@ -305,7 +305,7 @@ impl Device {
 fn changed(
     object: &Object,
     program: usize,
-    found: &Found,
+    found: &KernelProgram,
 ) -> Result<BTreeMap<String, usize>, Failure> {
     let mut all = BTreeMap::new();
     let used: BTreeSet<usize> = object.programs[program].maps.iter().map(|(_, map)| *map).collect();

@@ -36,7 +36,7 @@ mod xdp;
 
 #[cfg(feature = "dpdk")]
 pub use dpdk::swx;
-pub use xdp::{Found, Links, Loaded, Ran, Rejected, There, XdpMode};
+pub use xdp::{KernelProgram, Links, Loaded, Ran, Rejected, There, XdpMode};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufWriter, Write};

@@ -182,13 +182,13 @@ impl Loaded {
 
 /// A program that the kernel has, whoever loaded it, and its maps.
 #[derive(Debug)]
-pub struct Found {
+pub struct KernelProgram {
     program: OwnedFd,
     info: ProgramInfo,
     maps: Maps,
 }
 
-impl Found {
+impl KernelProgram {
     /// The program that the kernel gave this number.
     ///
     /// # Errors

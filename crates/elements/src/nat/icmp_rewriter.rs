@@ -14,7 +14,7 @@ use crate::argument::{AnnotationOffset, parse_integer};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::flow_table::{Found, Key};
+use crate::flow_table::{FlowHit, Key};
 use crate::ip::ip_header;
 use crate::nat::rewriter::{
     FLOWS_STATE, Joined, Kind, NO_HEADER, NO_MAPPING, Peer, add_deltas, address_delta, adjust,
@@ -207,7 +207,7 @@ struct Translation {
 
 impl Source {
     /// The flow of answers to the quoted packet, and what the quoted packet becomes.
-    fn find(&self, quote: &Quote, now: u64) -> Option<(&Joined, Found, Translation)> {
+    fn find(&self, quote: &Quote, now: u64) -> Option<(&Joined, FlowHit, Translation)> {
         let (peer, joined) = self.rewriter.as_ref()?;
         let table = &joined.set.borrow().table;
         let map = u16::from(joined.member) << 8 | u16::from(peer.kind.map(quote.protocol));
@@ -216,7 +216,7 @@ impl Source {
         let key = |src, src_port, dst, dst_port| Key::new(map, src, src_port, dst, dst_port);
         let (dst_port, src_port) = (ports as u16, (ports >> 16) as u16);
         let same = || Translation { src: quote.src, dst: quote.dst, ports, identifier };
-        let to = |(number, side): Found| table.flow(number).rewritten(side);
+        let to = |(number, side): FlowHit| table.flow(number).rewritten(side);
         let (found, translation) = match peer.kind {
             Kind::Ip | Kind::Tcp | Kind::Udp => {
                 let fits = match peer.kind {

@@ -86,7 +86,7 @@ fn malformed<T>(what: String) -> Result<T, Fault> {
 }
 
 /// A flow that a lookup found.
-struct Found {
+struct FoundFlow {
     key: Vec<u128>,
     /// The direction's values, then the common cells.
     numbers: Vec<u128>,
@@ -99,7 +99,7 @@ struct Run<'a, 'b> {
     environment: &'b mut dyn Environment,
     /// The terms that were computed so far.
     values: Vec<Option<u128>>,
-    found: HashMap<LookupId, Found>,
+    found: HashMap<LookupId, FoundFlow>,
 }
 
 impl<'a> Run<'a, '_> {
@@ -169,7 +169,7 @@ impl<'a> Run<'a, '_> {
                 // Rows may have different lengths: what is not there is 0.
                 let mut numbers = entry.row.to_vec();
                 numbers.resize(asked.values.into(), 0);
-                self.found.insert(lookup, Found { key, numbers });
+                self.found.insert(lookup, FoundFlow { key, numbers });
                 return Ok(true);
             }
             Some(Entries::Rules(_)) | None => {
@@ -186,7 +186,7 @@ impl<'a> Run<'a, '_> {
         if numbers.len() != usize::from(asked.values) + usize::from(asked.common) {
             return malformed(format!("lookup {} binds more than there is", lookup.0));
         }
-        self.found.insert(lookup, Found { key, numbers });
+        self.found.insert(lookup, FoundFlow { key, numbers });
         Ok(true)
     }
 
@@ -208,7 +208,7 @@ impl<'a> Run<'a, '_> {
                 let time = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
                 let expiry = time(self.value(*expiry)?);
                 let guarantee = time(self.value(*guarantee)?);
-                let Some(Found { key, .. }) = self.found.get(lookup) else {
+                let Some(FoundFlow { key, .. }) = self.found.get(lookup) else {
                     return malformed(format!("lookup {} found nothing to update", lookup.0));
                 };
                 let key = key.clone();

@@ -163,9 +163,9 @@ fn list<T>(
 
 /// A field as the packet came in. Those of the data have no names: what stands where the program
 /// begins is another matter than where fields' names count from.
-struct Place(Field);
+struct InputField(Field);
 
-impl Display for Place {
+impl Display for InputField {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Field { base: Base::Data, offset, width } => write!(f, "data[{offset}+{width}]"),
@@ -387,7 +387,7 @@ impl Printer<'_> {
     fn made(&self, f: &mut Formatter<'_>, term: TermId, least: u8) -> fmt::Result {
         match self.program.term(term) {
             Term::Const(value) => Constant(*value).fmt(f),
-            Term::Input(field) => Place(*field).fmt(f),
+            Term::Input(field) => InputField(*field).fmt(f),
             Term::Position(header) => write!(f, "position({})", Base::Header(*header)),
             Term::Bound(lookup, index) => write!(f, "{lookup}.{index}"),
             Term::Cell(cells, index) => write!(f, "cell({}, {index})", self.state(*cells)),

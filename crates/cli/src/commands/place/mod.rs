@@ -267,14 +267,14 @@ fn document(args: &Place, path: &String) -> Result<Document, Failure> {
 }
 
 /// A plan, how it was found, and what else there is to say of it.
-type Found = (Plan, String, String);
+type Planned = (Plan, String, String);
 
 /// The plan that is asked for.
 fn plan(
     args: &Place,
     (problem, switch): (&Problem, &Asked),
     (down, fair_by_manifest): (&[usize], bool),
-) -> Result<Found, Failure> {
+) -> Result<Planned, Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());
     let mut go_on = || Instant::now() < end && !interrupted.load(Ordering::Relaxed);
     if let Some(path) = &args.check {

@@ -42,14 +42,14 @@ const AHEAD: usize = 24;
 const LEAST: i32 = 14;
 
 /// Where a path goes on.
-type Place = usize;
+type NodeIndex = usize;
 
 /// What is asked at a place.
 enum Asked {
-    Atom(Atom, Place, Place),
-    Found(u16, Place, Place),
+    Atom(Atom, NodeIndex, NodeIndex),
+    Found(u16, NodeIndex, NodeIndex),
     /// Whether a lease of a flow may be there, by the segment's lookup.
-    Leased(flows::Lease, Place, Place),
+    Leased(flows::Lease, NodeIndex, NodeIndex),
     End(Box<ir::program::Exit>),
     /// Only what never happens leads there.
     Abort,
@@ -61,7 +61,7 @@ struct Reader<'a> {
     terms: Terms,
     /// By number of the place: where it is, and what holds there.
     places: IndexSet<(usize, State), RandomState>,
-    waiting: Vec<Place>,
+    waiting: Vec<NodeIndex>,
     asked: Vec<Option<Asked>>,
 }
 
@@ -162,7 +162,7 @@ fn set(how: Comparison, than: u64) -> IntervalSet {
 }
 
 impl Reader<'_> {
-    fn place(&mut self, at: usize, state: State) -> Place {
+    fn place(&mut self, at: usize, state: State) -> NodeIndex {
         let (place, is_new) = self.places.insert_full((at, state));
         if is_new {
             self.asked.push(None);
@@ -202,7 +202,12 @@ impl Reader<'_> {
         }
     }
 
-    fn ask(&mut self, question: &Question, jumped: Place, not: Place) -> Result<Asked, String> {
+    fn ask(
+        &mut self,
+        question: &Question,
+        jumped: NodeIndex,
+        not: NodeIndex,
+    ) -> Result<Asked, String> {
         let numbers = &self.around.numbers;
         let by = |if_so: bool| if if_so { (jumped, not) } else { (not, jumped) };
         Ok(match *question {
@@ -254,7 +259,7 @@ impl Reader<'_> {
     }
 
     /// Places in an order in which each stands before those it leads to.
-    fn order(&self, first: Place) -> Result<Vec<Place>, String> {
+    fn order(&self, first: NodeIndex) -> Result<Vec<NodeIndex>, String> {
         // 0: not met, 1: what it leads to is being met, 2: done.
         let mut marks = vec![0_u8; self.asked.len()];
         let (mut stack, mut done) = (vec![first], Vec::new());
@@ -263,7 +268,7 @@ impl Reader<'_> {
                 stack.pop();
                 continue;
             }
-            let next: Vec<Place> = match &self.asked[place] {
+            let next: Vec<NodeIndex> = match &self.asked[place] {
                 Some(Asked::Atom(_, a, b) | Asked::Found(_, a, b) | Asked::Leased(_, a, b)) => {
                     vec![*a, *b]
                 }
@@ -284,7 +289,7 @@ impl Reader<'_> {
         Ok(done)
     }
 
-    fn program(mut self, first: Place, segment: &Program) -> Result<Program, String> {
+    fn program(mut self, first: NodeIndex, segment: &Program) -> Result<Program, String> {
         let order = self.order(first)?;
         let (mut tables, mut lookups) = (segment.tables.clone(), segment.lookups.clone());
         let own = lookups.len();

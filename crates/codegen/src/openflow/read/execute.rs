@@ -59,7 +59,7 @@ struct Packet {
 
 /// A place in an entry's actions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum Position {
     Table(Machine, Packet),
     /// Before an action of an entry.
     Act(usize, usize, Machine, Packet),
@@ -91,7 +91,7 @@ struct Execution<'a> {
     draft: Draft,
     /// Entries that may match there, in order of precedence.
     lists: HashMap<Machine, Arc<[usize]>>,
-    made: HashMap<Place, At>,
+    made: HashMap<Position, At>,
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
     /// Rules by entries and arms, the fields that they look at, and those that are known.
@@ -156,20 +156,20 @@ impl Execution<'_> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
         let (sight, changes) = Default::default();
         let packet = Packet { back, sight, changes, sent: None };
-        let root = self.at(Place::Table(machine, packet))?;
+        let root = self.at(Position::Table(machine, packet))?;
         let of = &self.device.segments[self.segment].program;
         Ok(self.draft.program(root, of))
     }
 
     /// The step of a place.
-    fn at(&mut self, place: Place) -> Result<At, Failure> {
+    fn at(&mut self, place: Position) -> Result<At, Failure> {
         if let Some(&at) = self.made.get(&place) {
             return Ok(at);
         }
         let made = match &place {
-            Place::Table(machine, packet) => self.table(*machine, packet),
-            Place::Act(entry, act, machine, packet) => self.act(*entry, *act, *machine, packet),
-            Place::End(entry, packet) => self.end(*entry, packet),
+            Position::Table(machine, packet) => self.table(*machine, packet),
+            Position::Act(entry, act, machine, packet) => self.act(*entry, *act, *machine, packet),
+            Position::End(entry, packet) => self.end(*entry, packet),
         };
         let at = match made {
             Ok(at) => at,
@@ -178,9 +178,9 @@ impl Execution<'_> {
                 let with = |sight: Sight| {
                     let mut place = place.clone();
                     match &mut place {
-                        Place::Table(_, packet)
-                        | Place::Act(.., packet)
-                        | Place::End(_, packet) => packet.sight = sight,
+                        Position::Table(_, packet)
+                        | Position::Act(.., packet)
+                        | Position::End(_, packet) => packet.sight = sight,
                     }
                     place
                 };
@@ -282,7 +282,9 @@ impl Execution<'_> {
             }
         }
         let otherwise = match last {
-            Some(at) => self.at(Place::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?,
+            Some(at) => {
+                self.at(Position::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?
+            }
             None => self.draft.lost(LOST).map_err(Stop::Fail)?,
         };
         let mut known: HashMap<usize, At> = HashMap::new();
@@ -293,7 +295,7 @@ impl Execution<'_> {
             let to = match known.get(&first) {
                 Some(&to) => to,
                 None => {
-                    let place = Place::Act(first, 0, machine, packet.clone());
+                    let place = Position::Act(first, 0, machine, packet.clone());
                     let to = self.at(place).map_err(Stop::Fail)?;
                     known.insert(first, to);
                     to
@@ -392,14 +394,14 @@ impl Execution<'_> {
         let entry = &self.entries[at];
         let fail = |message: String| Stop::Fail((entry.line, message));
         let Some(act) = entry.acts.get(index) else {
-            return self.at(Place::End(at, packet.clone())).map_err(Stop::Fail);
+            return self.at(Position::End(at, packet.clone())).map_err(Stop::Fail);
         };
         let mut packet = packet.clone();
         let changes = &mut packet.changes;
         match *act {
             Act::Goto(table) if table > machine.table => {
                 machine.table = table;
-                return self.at(Place::Table(machine, packet)).map_err(Stop::Fail);
+                return self.at(Position::Table(machine, packet)).map_err(Stop::Fail);
             }
             Act::Goto(_) => return Err(fail("'goto_table' leads back".into())),
             Act::Set(Name::Register, value) => machine.register = value as u32,
@@ -449,7 +451,7 @@ impl Execution<'_> {
             Act::Meter(_) => {}
             Act::Age => return self.age(at, index, machine, packet),
         }
-        self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)
+        self.at(Position::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)
     }
 
     /// Counts the time to live down; a packet for which that is not possible goes no further.
@@ -462,9 +464,9 @@ impl Execution<'_> {
     ) -> Result<At, Stop> {
         let line = self.entries[at].line;
         if !packet.sight.is_ip_frame(&mut self.draft.terms)? {
-            return self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail);
+            return self.at(Position::Act(at, index + 1, machine, packet)).map_err(Stop::Fail);
         }
-        let end = Place::End(at, packet.clone());
+        let end = Position::End(at, packet.clone());
         let Some(ip) = packet.sight.ip(&mut self.draft.terms)? else {
             return self.at(end).map_err(Stop::Fail);
         };
@@ -473,7 +475,7 @@ impl Execution<'_> {
         packet.changes.aged = aged;
         let ttl = self.draft.terms.input(data(8 * ip + 64, 8));
         let lives = IntervalSet::range(u128::from(aged) + 1, 255);
-        let yes = self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)?;
+        let yes = self.at(Position::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)?;
         let no = self.at(end).map_err(Stop::Fail)?;
         self.draft.test(Atom::Test(ttl, lives.into()), yes, no).map_err(Stop::Fail)
     }

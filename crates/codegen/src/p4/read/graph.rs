@@ -9,7 +9,7 @@ use ir::program::{Atom, Program, Term};
 use super::code::{self, Instr};
 use super::deparser::Update;
 use super::lexer::Failure;
-use super::machine::{Machine, Next, Place, State, Stop, undefined};
+use super::machine::{Continuation, Machine, Next, State, Stop, undefined};
 use super::output::{is_open, output};
 use crate::symbolic::graph::{self, Node};
 use crate::symbolic::output::{Output, lost, of_tagged};
@@ -39,11 +39,11 @@ pub(super) fn program(
 ) -> Result<Program, Failure> {
     let state = begin(&mut machine)?;
     let mut nodes: Vec<Option<Node>> = Vec::new();
-    let mut index: HashMap<Place, usize> = HashMap::new();
-    let mut waiting: Vec<(usize, Place)> = Vec::new();
+    let mut index: HashMap<Continuation, usize> = HashMap::new();
+    let mut waiting: Vec<(usize, Continuation)> = Vec::new();
     let mut add = |machine: &Machine<'_>,
-                   mut place: Place,
-                   waiting: &mut Vec<(usize, Place)>,
+                   mut place: Continuation,
+                   waiting: &mut Vec<(usize, Continuation)>,
                    nodes: &mut Vec<Option<Node>>| {
         forget(machine, &mut place);
         *index.entry(place).or_insert_with_key(|place| {
@@ -52,7 +52,7 @@ pub(super) fn program(
             nodes.len() - 1
         })
     };
-    let first = Place { at: 0, first: None, state };
+    let first = Continuation { at: 0, first: None, state };
     let root = add(&machine, first, &mut waiting, &mut nodes);
     while let Some((number, place)) = waiting.pop() {
         if nodes.len() > MOST_PLACES {
@@ -93,7 +93,7 @@ pub(super) fn program(
 }
 
 /// What comes behind a place; where all is executed, the parser goes on if that matters.
-fn next(machine: &mut Machine<'_>, place: &Place) -> Result<Next, Failure> {
+fn next(machine: &mut Machine<'_>, place: &Continuation) -> Result<Next, Failure> {
     let mut next = machine.go(place)?;
     if let Next::End(state) = &mut next
         && !state.undefined
@@ -112,7 +112,7 @@ fn next(machine: &mut Machine<'_>, place: &Place) -> Result<Next, Failure> {
                     let with = |parse, holds| {
                         let mut state = State { parse, ..state.clone() };
                         machine.learn(&mut state, &ask.atom, holds);
-                        Place { at: end, first: None, state }
+                        Continuation { at: end, first: None, state }
                     };
                     let (yes, no) = (with(ask.yes, true), with(ask.no, false));
                     return Ok(Next::Test(Box::new((ask.atom, yes, no))));
@@ -124,7 +124,7 @@ fn next(machine: &mut Machine<'_>, place: &Place) -> Result<Next, Failure> {
 }
 
 /// Leaves out what is not read any more.
-fn forget(machine: &Machine<'_>, place: &mut Place) {
+fn forget(machine: &Machine<'_>, place: &mut Continuation) {
     let here = machine.live.get(place.at);
     let action = place.first.as_ref().map(|(action, _)| &machine.control.actions[*action]);
     let mut by_action = std::collections::BTreeSet::new();
@@ -155,7 +155,7 @@ fn forget(machine: &Machine<'_>, place: &mut Place) {
 /// Checks that a frame from the cores leaves by the port that its tag names.
 pub(super) fn back(mut machine: Machine<'_>, emitted: &[usize], port: u32) -> Result<(), Failure> {
     let state = begin(&mut machine)?;
-    let mut place = Place { at: 0, first: None, state };
+    let mut place = Continuation { at: 0, first: None, state };
     let wrong =
         |why: String| (0, format!("frames from the cores do not leave by port {port}: {why}"));
     let number = |machine: &Machine<'_>, term| of_tagged(&machine.terms, term, port);

@@ -7,7 +7,7 @@ use ir::program::{Entries, LookupId, Program, Term, TermId};
 use ir::{IntervalSet, PrefixTable};
 
 use super::entries::{Entry, Match};
-use super::machine::{Argument, Machine, Next, Place, State, Stop, Val};
+use super::machine::{Argument, Continuation, Machine, Next, State, Stop, Val};
 use crate::symbolic::graph::Rules;
 
 /// Entries from which on a table is compared with lookups.
@@ -84,7 +84,7 @@ impl Machine<'_> {
                 Err(value) => Argument::Number(value),
             };
             let arguments = arguments.iter().map(of).collect();
-            places.push(Place {
+            places.push(Continuation {
                 at: at + 1,
                 first: Some((*action, arguments)),
                 state: state.clone(),
@@ -92,7 +92,11 @@ impl Machine<'_> {
         }
         let miss = places.len();
         let values = values.iter().map(|value| Argument::Number(*value)).collect();
-        places.push(Place { at: at + 1, first: Some((default, values)), state: state.clone() });
+        places.push(Continuation {
+            at: at + 1,
+            first: Some((default, values)),
+            state: state.clone(),
+        });
         let mut rules: Rules = Vec::new();
         let mut keys = Vec::new();
         if let Some((index, numbers)) = groups.by {

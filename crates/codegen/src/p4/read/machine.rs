@@ -104,7 +104,7 @@ pub(super) enum Argument {
 
 /// Where execution goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct Continuation {
     pub(super) at: usize,
     /// An action that comes first, with its arguments.
     pub(super) first: Option<(usize, Vec<Argument>)>,
@@ -113,12 +113,12 @@ pub(super) struct Place {
 
 /// What comes next.
 pub(super) enum Next {
-    Test(Box<(Atom, Place, Place)>),
+    Test(Box<(Atom, Continuation, Continuation)>),
     /// Keys, rules by the places that they lead to, and that of the rest.
     Table {
         keys: Vec<TermId>,
         rules: Rules,
-        places: Vec<Place>,
+        places: Vec<Continuation>,
         otherwise: usize,
     },
     /// A lookup of the segment; by what it found, the rules say where packets go.
@@ -126,7 +126,7 @@ pub(super) enum Next {
         lookup: LookupId,
         keys: Vec<TermId>,
         rules: Rules,
-        places: Vec<Place>,
+        places: Vec<Continuation>,
         miss: usize,
     },
     End(State),

@@ -9,7 +9,8 @@ use ir::program::{Atom, Term, TermId};
 use super::code::Instr;
 use super::entries::Match;
 use super::machine::{
-    Argument, Ask, Cond, Locals, Machine, Next, Place, Scope, State, Stop, Val, fail, undefined,
+    Argument, Ask, Cond, Continuation, Locals, Machine, Next, Scope, State, Stop, Val, fail,
+    undefined,
 };
 use super::parser::Progress;
 use super::syntax::{Expr, Statement};
@@ -56,7 +57,7 @@ impl Machine<'_> {
     }
 
     /// Executes until the packet decides.
-    pub(super) fn go(&mut self, place: &Place) -> Result<Next, (usize, String)> {
+    pub(super) fn go(&mut self, place: &Continuation) -> Result<Next, (usize, String)> {
         let (mut at, mut state) = (place.at, place.state.clone());
         if let Some((action, arguments)) = &place.first {
             let control = self.control;
@@ -78,7 +79,7 @@ impl Machine<'_> {
             }
         }
         loop {
-            let here = Place { at, first: None, state: state.clone() };
+            let here = Continuation { at, first: None, state: state.clone() };
             let Some(instr) = self.code.get(at) else { return Ok(Next::End(state)) };
             let mut after = state.clone();
             let scope = self.scope.clone();
@@ -131,7 +132,7 @@ impl Machine<'_> {
                             let place = |at, holds| {
                                 let mut state = after.clone();
                                 self.learn(&mut state, &atom, holds);
-                                Place { at, first: None, state }
+                                Continuation { at, first: None, state }
                             };
                             let (yes, no) = if is { (yes, no) } else { (no, yes) };
                             let (yes, no) = (place(yes, true), place(no, false));
@@ -208,7 +209,7 @@ impl Machine<'_> {
         }
     }
 
-    fn asked(&self, place: &Place, ask: Ask) -> Next {
+    fn asked(&self, place: &Continuation, ask: Ask) -> Next {
         let with = |parse: Progress, holds: bool| {
             let mut place = place.clone();
             place.state.parse = parse;
@@ -251,17 +252,17 @@ impl Machine<'_> {
         if let Some(next) = self.looked_up(&keys, entries, (default, &values), at, state)? {
             return Ok(next);
         }
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<Continuation> = Vec::new();
         let mut index: HashMap<(usize, Vec<u128>, bool), usize> = HashMap::new();
         let end = self.code.len();
         let mut lead = |action: usize, arguments: &Vec<u128>, state: &State, undefined: bool| {
             *index.entry((action, arguments.clone(), undefined)).or_insert_with(|| {
                 let state = State { undefined, ..state.clone() };
                 places.push(match undefined {
-                    true => Place { at: end, first: None, state },
+                    true => Continuation { at: end, first: None, state },
                     false => {
                         let arguments = arguments.iter().map(|of| Argument::Number(*of)).collect();
-                        Place { at: at + 1, first: Some((action, arguments)), state }
+                        Continuation { at: at + 1, first: Some((action, arguments)), state }
                     }
                 });
                 places.len() - 1

@@ -37,7 +37,7 @@ impl From<Box<Question>> for Stop {
 
 /// A packet before the rules of a group, or before a rule's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum Position {
     Group { group: u32, jumps: u16, sight: Sight },
     Acts { entry: usize, jumps: u16, sight: Sight },
 }
@@ -51,7 +51,7 @@ struct Execution<'a> {
     device: &'a Device<'a>,
     segment: usize,
     draft: Draft,
-    made: HashMap<Place, At>,
+    made: HashMap<Position, At>,
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
 }
@@ -105,27 +105,27 @@ impl Execution<'_> {
     }
 
     fn run(mut self) -> Result<Program, Failure> {
-        let root = self.at(Place::Group { group: 0, jumps: 0, sight: Sight::default() })?;
+        let root = self.at(Position::Group { group: 0, jumps: 0, sight: Sight::default() })?;
         let of = &self.device.segments[self.segment].program;
         Ok(self.draft.program(root, of))
     }
 
     /// The step of a place.
-    fn at(&mut self, place: Place) -> Result<At, Failure> {
+    fn at(&mut self, place: Position) -> Result<At, Failure> {
         if let Some(&at) = self.made.get(&place) {
             return Ok(at);
         }
         let made = match place {
-            Place::Group { group, jumps, sight } => self.group(group, jumps, sight),
-            Place::Acts { entry, jumps, sight } => self.act(entry, jumps, sight),
+            Position::Group { group, jumps, sight } => self.group(group, jumps, sight),
+            Position::Acts { entry, jumps, sight } => self.act(entry, jumps, sight),
         };
         let at = match made {
             Ok(at) => at,
             Err(Stop::Fail(failure)) => return Err(failure),
             Err(Stop::Ask(question)) => {
                 let with = |sight| match place {
-                    Place::Group { group, jumps, .. } => Place::Group { group, jumps, sight },
-                    Place::Acts { entry, jumps, .. } => Place::Acts { entry, jumps, sight },
+                    Position::Group { group, jumps, .. } => Position::Group { group, jumps, sight },
+                    Position::Acts { entry, jumps, .. } => Position::Acts { entry, jumps, sight },
                 };
                 let yes = self.at(with(question.yes))?;
                 let no = self.at(with(question.no))?;
@@ -144,7 +144,7 @@ impl Execution<'_> {
         let mut rules: Vec<(usize, Vec<(Field, IntervalSet)>)> = Vec::new();
         let mut last = None;
         let bits = all.iter().flat_map(|&at| &self.entries[at].when);
-        let apart: BTreeSet<text::Place> =
+        let apart: BTreeSet<text::ItemField> =
             bits.filter(|bits| bits.has_many_gaps()).map(|bits| bits.place).collect();
         for (number, &at) in all.iter().enumerate() {
             let entry = &self.entries[at];
@@ -176,7 +176,7 @@ impl Execution<'_> {
             rules.push((at, all));
         }
         let acts = |this: &mut Self, at: usize| {
-            let place = Place::Acts { entry: this.alike[at], jumps, sight };
+            let place = Position::Acts { entry: this.alike[at], jumps, sight };
             this.at(place).map_err(Stop::Fail)
         };
         let otherwise = match last {
@@ -286,7 +286,7 @@ impl Execution<'_> {
                 if jumps + 1 >= MOST_JUMPS {
                     return fail("too many groups are passed");
                 }
-                let place = Place::Group { group: *group, jumps: jumps + 1, sight };
+                let place = Position::Group { group: *group, jumps: jumps + 1, sight };
                 self.at(place).map_err(Stop::Fail)
             }
             (Some(Act::Queue(0)), _) if changes != Changes::default() => {

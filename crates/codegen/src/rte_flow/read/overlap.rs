@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::text::{Bits, Entry, Kind, Place};
+use super::text::{Bits, Entry, ItemField, Kind};
 use crate::draft::Failure;
 
 /// Fields that rules look at, with their masks.
-type Masks = Vec<(Place, u128)>;
+type Masks = Vec<(ItemField, u128)>;
 
 /// # Errors
 /// The later of two rules that may match one packet, have one priority and do different things.
@@ -45,7 +45,7 @@ fn said(entry: &Entry) -> Vec<Bits> {
         Some(Kind::Icmp) => 1,
         _ => return all,
     };
-    let place = Place { kind: Kind::Ipv4, from: 72, width: 8 };
+    let place = ItemField { kind: Kind::Ipv4, from: 72, width: 8 };
     if !all.iter().any(|bits| bits.place == place) {
         all.push(Bits { place, value, mask: 0xff });
         all.sort_by_key(|bits| bits.place);
@@ -76,7 +76,7 @@ fn meet(a: &Masks, first: &[&Entry], b: &Masks, second: &[&Entry]) -> Result<(),
         .collect();
     let numbers = |entry: &Entry| -> Vec<u128> {
         let all = said(entry);
-        let of = |(place, mask): &(Place, u128)| {
+        let of = |(place, mask): &(ItemField, u128)| {
             all.iter().find(|bits| bits.place == *place).map_or(0, |bits| bits.value & mask)
         };
         common.iter().map(of).collect()

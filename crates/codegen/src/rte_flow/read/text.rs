@@ -20,19 +20,19 @@ pub(super) enum Kind {
 
 /// A field of an item: its first bit in that header, and its width. Whether there is a tag is a bit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ItemField {
     pub(super) kind: Kind,
     pub(super) from: u16,
     pub(super) width: u16,
 }
 
 /// The place of `has_vlan`, which no frame has.
-pub(super) const HAS_VLAN: Place = Place { kind: Kind::Eth, from: 112, width: 1 };
+pub(super) const HAS_VLAN: ItemField = ItemField { kind: Kind::Eth, from: 112, width: 1 };
 
 /// Some bits of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bits {
-    pub(super) place: Place,
+    pub(super) place: ItemField,
     pub(super) value: u128,
     pub(super) mask: u128,
 }
@@ -178,7 +178,7 @@ fn pattern(words: &mut Words<'_>, entry: &mut Entry) -> Result<(), String> {
         }
         entry.items.push(kind);
         // Numbers and masks, by place.
-        let mut fields: Vec<(Place, Option<u128>, Option<u128>)> = Vec::new();
+        let mut fields: Vec<(ItemField, Option<u128>, Option<u128>)> = Vec::new();
         while !words.takes("/") {
             let name = words.next()?;
             let place = place(kind, name).ok_or_else(|| format!("{kind:?} has no '{name}'"))?;
@@ -239,7 +239,7 @@ fn set(into: &mut Option<u128>, number: u128, name: &str) -> Result<(), String> 
     }
 }
 
-fn place(kind: Kind, name: &str) -> Option<Place> {
+fn place(kind: Kind, name: &str) -> Option<ItemField> {
     let (from, width) = match (kind, name) {
         (Kind::Eth, "has_vlan") => return Some(HAS_VLAN),
         (Kind::Eth, "dst") => (0, 48),
@@ -264,7 +264,7 @@ fn place(kind: Kind, name: &str) -> Option<Place> {
         (Kind::Icmp, "code") => (8, 8),
         _ => return None,
     };
-    Some(Place { kind, from, width })
+    Some(ItemField { kind, from, width })
 }
 
 /// A number in decimal or, behind `0x`, hexadecimal.
@@ -291,7 +291,7 @@ fn address(text: &str) -> Result<u128, String> {
 }
 
 /// A number of a field.
-fn value(name: &str, place: Place, text: &str) -> Result<u128, String> {
+fn value(name: &str, place: ItemField, text: &str) -> Result<u128, String> {
     let wrong = |_| format!("'{text}' is no address");
     match (place.kind, place.width, name) {
         (Kind::Eth, 48, _) => address(text),

@@ -6,7 +6,7 @@ use ir::program::{Atom, Program};
 
 use super::super::spec::Failure;
 use super::code::Code;
-use super::machine::{Machine, Next, Place};
+use super::machine::{Continuation, Machine, Next};
 use crate::symbolic::graph::{self, Node};
 use crate::symbolic::output::{lost, of_tagged};
 use crate::{Device, Segment};
@@ -25,16 +25,17 @@ pub(super) fn program(
     let of = &segment.program;
     let mut machine = Machine::new(code, port, of.terms.clone());
     let mut nodes: Vec<Option<Node>> = Vec::new();
-    let mut index: HashMap<Place, usize> = HashMap::new();
-    let mut waiting: Vec<(usize, Place)> = Vec::new();
-    let mut add =
-        |place: Place, waiting: &mut Vec<(usize, Place)>, nodes: &mut Vec<Option<Node>>| {
-            *index.entry(place).or_insert_with_key(|place| {
-                nodes.push(None);
-                waiting.push((nodes.len() - 1, place.clone()));
-                nodes.len() - 1
-            })
-        };
+    let mut index: HashMap<Continuation, usize> = HashMap::new();
+    let mut waiting: Vec<(usize, Continuation)> = Vec::new();
+    let mut add = |place: Continuation,
+                   waiting: &mut Vec<(usize, Continuation)>,
+                   nodes: &mut Vec<Option<Node>>| {
+        *index.entry(place).or_insert_with_key(|place| {
+            nodes.push(None);
+            waiting.push((nodes.len() - 1, place.clone()));
+            nodes.len() - 1
+        })
+    };
     let root = add(machine.start(), &mut waiting, &mut nodes);
     while let Some((number, place)) = waiting.pop() {
         if nodes.len() > MOST_PLACES {

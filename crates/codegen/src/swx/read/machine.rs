@@ -33,7 +33,7 @@ pub(super) struct State {
 
 /// Where execution goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct Continuation {
     at: usize,
     state: State,
 }
@@ -41,12 +41,12 @@ pub(super) struct Place {
 /// What comes next.
 pub(super) enum Next {
     /// What decides, and where it leads if it holds, and if not.
-    Test(Atom, Box<(Place, Place)>),
+    Test(Atom, Box<(Continuation, Continuation)>),
     /// Keys, rules by the places that they lead to, and that of the rest.
     Table {
         keys: Vec<TermId>,
         rules: Rules,
-        places: Vec<Place>,
+        places: Vec<Continuation>,
         otherwise: usize,
     },
     End(Output),
@@ -84,8 +84,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Where all packets begin.
-    pub(super) fn start(&self) -> Place {
-        Place { at: 0, state: State::default() }
+    pub(super) fn start(&self) -> Continuation {
+        Continuation { at: 0, state: State::default() }
     }
 
     fn spend(&mut self) -> Result<(), Stop> {
@@ -256,7 +256,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// The line of an instruction that is not understood, and why.
-    pub(super) fn next(&mut self, place: &Place) -> Result<Next, Failure> {
+    pub(super) fn next(&mut self, place: &Continuation) -> Result<Next, Failure> {
         let mut place = place.clone();
         loop {
             let Some((line, op)) = self.code.ops.get(place.at) else {
@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn execute(&mut self, place: &mut Place, op: &Op) -> Result<Option<Next>, Stop> {
+    fn execute(&mut self, place: &mut Continuation, op: &Op) -> Result<Option<Next>, Stop> {
         self.spend()?;
         let (here, state) = (place.at, &mut place.state);
         place.at += 1;
@@ -354,7 +354,12 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
-    fn fork(&mut self, place: &mut Place, atom: Atom, to: usize) -> Result<Option<Next>, Stop> {
+    fn fork(
+        &mut self,
+        place: &mut Continuation,
+        atom: Atom,
+        to: usize,
+    ) -> Result<Option<Next>, Stop> {
         // A jump over one move is a choice of two numbers.
         if to == place.at + 1
             && let Some((_, Op::Move(target, from))) = self.code.ops.get(place.at)
@@ -398,13 +403,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Leaves out what is not read any more.
-    fn forget(&self, mut place: Place) -> Place {
+    fn forget(&self, mut place: Continuation) -> Continuation {
         let live = &self.code.live[place.at];
         place.state.meta.retain(|field, _| live.contains(field));
         place
     }
 
-    fn table(&mut self, place: &mut Place, table: usize) -> Result<Next, Stop> {
+    fn table(&mut self, place: &mut Continuation, table: usize) -> Result<Next, Stop> {
         let code = self.code;
         let table = &code.tables[table];
         let state = &place.state;
@@ -412,7 +417,7 @@ impl<'a> Machine<'a> {
         for (field, _) in &table.keys {
             keys.push(self.get(state, Operand::Meta(*field), &[])?);
         }
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<Continuation> = Vec::new();
         let mut index: HashMap<(usize, &[u128]), usize> = HashMap::new();
         let mut rules: Rules = Vec::new();
         let mut otherwise = None;
@@ -471,11 +476,11 @@ impl<'a> Machine<'a> {
     /// The place behind a table whose entry has an action.
     fn act(
         &mut self,
-        place: &Place,
+        place: &Continuation,
         action: usize,
         arguments: &[u128],
         hit: bool,
-    ) -> Result<Place, Stop> {
+    ) -> Result<Continuation, Stop> {
         let action = &self.code.actions[action];
         let mut led = place.clone();
         let is_asked = matches!(self.code.ops.get(place.at), Some((_, Op::JumpHit(..))));

@@ -5,28 +5,28 @@ use super::*;
 impl<'a> Machine<'a> {
     pub(super) fn lookup(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         table: &'a Arc<PrefixTable>,
         key: TermId,
         regs: &[Reg],
         miss: &'a Block,
     ) -> Result<Next<'a>, Stop> {
         if self.chain.tables {
-            return self.lookup_whole(way, table, key, regs, miss);
+            return self.lookup_whole(path, table, key, regs, miss);
         }
         let table = self.cache.table(table);
-        let possible = way.facts.set(&self.terms, key);
+        let possible = path.facts.set(&self.terms, key);
         let Some(rows) = table.rows_of(&possible, MAX_ROWS) else {
             let (keys, columns) = table.columns();
             let hit = self.terms.test(key, keys);
-            match way.facts.resolve(&mut self.terms, &hit) {
+            match path.facts.resolve(&mut self.terms, &hit) {
                 Some(true) => {}
                 Some(false) => return Ok(Next::Enter(miss)),
                 None => return Err(Stop::Split(hit)),
             }
             for (&reg, column) in regs.iter().zip(columns) {
                 let number = self.terms.map(key, column);
-                bind(way, reg, number);
+                bind(path, reg, number);
             }
             return Ok(Next::Go);
         };
@@ -35,7 +35,7 @@ impl<'a> Machine<'a> {
         if let [(row, keys)] = &fitting[..]
             && possible.is_subset(keys)
         {
-            self.bind_row(way, regs, table.numbers(*row));
+            self.bind_row(path, regs, table.numbers(*row));
             return Ok(Next::Go);
         }
         if fitting.is_empty() {
@@ -44,17 +44,17 @@ impl<'a> Machine<'a> {
         let rest = possible.subtract(&IntervalSet::union_of(fitting.iter().map(|(_, keys)| keys)));
         let mut cases = Vec::with_capacity(fitting.len());
         for (row, keys) in fitting {
-            let mut hit = way.clone();
+            let mut hit = path.clone();
             self.assume_in(&mut hit, key, &keys.intersect(&possible));
             self.bind_row(&mut hit, regs, table.numbers(row));
             cases.push((keys, self.later(hit)));
         }
-        let element = way.at.node;
+        let element = path.at.node;
         let otherwise = match (rest.is_empty(), cases.pop()) {
             (true, Some((_, last))) => last,
             (_, last) => {
                 cases.extend(last);
-                let mut missed = way.clone();
+                let mut missed = path.clone();
                 self.assume_in(&mut missed, key, &rest);
                 missed.stack.push(Frame { block: miss, next: 0 });
                 self.later(missed)
@@ -66,34 +66,34 @@ impl<'a> Machine<'a> {
     /// Looks a number up in a table that stays whole.
     fn lookup_whole(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         prefixes: &'a Arc<PrefixTable>,
         key: TermId,
         regs: &[Reg],
         miss: &'a Block,
     ) -> Result<Next<'a>, Stop> {
         let rows = self.cache.table(prefixes);
-        let possible = way.facts.set(&self.terms, key);
+        let possible = path.facts.set(&self.terms, key);
         match rows.rows_of(&possible, 1).as_deref() {
             Some([]) => return Ok(Next::Enter(miss)),
             Some([row]) if possible.is_subset(&rows.keys(*row)) => {
-                self.bind_row(way, regs, rows.numbers(*row));
+                self.bind_row(path, regs, rows.numbers(*row));
                 return Ok(Next::Go);
             }
             _ => {}
         }
         let entries = Entries::Prefixes(Arc::clone(prefixes));
-        let table = self.table(way.at.node, vec![prefixes.width()], entries);
-        let (lookup, known) = self.look_up(way, table, vec![key], [regs.len() as u8, 0])?;
+        let table = self.table(path.at.node, vec![prefixes.width()], entries);
+        let (lookup, known) = self.look_up(path, table, vec![key], [regs.len() as u8, 0])?;
         match known {
             Some(true) => {
-                self.bind_columns(way, lookup, regs, &rows);
+                self.bind_columns(path, lookup, regs, &rows);
                 return Ok(Next::Go);
             }
             Some(false) => return Ok(Next::Enter(miss)),
             None => {}
         }
-        let (mut hit, mut missed) = (way.clone(), way.clone());
+        let (mut hit, mut missed) = (path.clone(), path.clone());
         hit.found.push(lookup);
         self.bind_columns(&mut hit, lookup, regs, &rows);
         missed.missed.push(lookup);
@@ -105,7 +105,7 @@ impl<'a> Machine<'a> {
     /// Binds the numbers of a row, of which the table tells what they can be.
     fn bind_columns(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         lookup: LookupId,
         regs: &[Reg],
         rows: &PrefixRows,
@@ -116,16 +116,16 @@ impl<'a> Machine<'a> {
             let width = (128 - most.leading_zeros()).max(1) as u16;
             let number = self.terms.bound(lookup, at as u8, width);
             if numbers.intervals().len() <= MAX_ROWS {
-                way.facts.restrict(number, numbers);
+                path.facts.restrict(number, numbers);
             }
-            bind(way, reg, number);
+            bind(path, reg, number);
         }
     }
 
     /// The lookup of a key, and whether it was made on this path and found something.
     pub(super) fn look_up(
         &mut self,
-        way: &Way<'a>,
+        path: &Path<'a>,
         table: TableId,
         key: Vec<TermId>,
         [values, common]: [u8; 2],
@@ -133,14 +133,14 @@ impl<'a> Machine<'a> {
         let is_same =
             |l: &Lookup| (l.table, &l.key, l.values, l.common) == (table, &key, values, common);
         let of = |l: &&LookupId| is_same(&self.lookups[usize::from(l.0)]);
-        if let Some(&found) = way.found.iter().find(of) {
+        if let Some(&found) = path.found.iter().find(of) {
             return Ok((found, Some(true)));
         }
-        if let Some(&missed) = way.missed.iter().find(of) {
+        if let Some(&missed) = path.missed.iter().find(of) {
             return Ok((missed, Some(false)));
         }
-        let element = way.at.node;
-        // The same lookup on another way binds the same numbers.
+        let element = path.at.node;
+        // The same lookup on another path binds the same numbers.
         let known = self.lookups.iter().position(|l| is_same(l) && l.element == element);
         let lookup = LookupId(known.unwrap_or(self.lookups.len()) as u16);
         if known.is_none() {
@@ -173,22 +173,22 @@ impl<'a> Machine<'a> {
     }
 
     /// The table of declared flows.
-    pub(super) fn flows(&mut self, way: &Way<'a>, state: StateRef, key: &[TermId]) -> TableId {
-        let state = self.state(way, state);
+    pub(super) fn flows(&mut self, path: &Path<'a>, state: StateRef, key: &[TermId]) -> TableId {
+        let state = self.state(path, state);
         let widths = key.iter().map(|&term| self.terms.width(term)).collect();
-        self.table(way.at.node, widths, Entries::Flows(state))
+        self.table(path.at.node, widths, Entries::Flows(state))
     }
 
-    fn bind_row(&mut self, way: &mut Way<'a>, regs: &[Reg], row: &[u128]) {
+    fn bind_row(&mut self, path: &mut Path<'a>, regs: &[Reg], row: &[u128]) {
         for (&reg, &number) in regs.iter().zip(row) {
             let number = self.terms.constant(number);
-            bind(way, reg, number);
+            bind(path, reg, number);
         }
     }
 
     pub(super) fn bind_flow(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         lookup: LookupId,
         regs: impl Iterator<Item = Reg>,
     ) {
@@ -197,24 +197,24 @@ impl<'a> Machine<'a> {
         let kind = &self.state[usize::from(state.0)].kind;
         for (i, reg) in regs.enumerate() {
             let number = self.terms.bound(lookup, i as u8, kind.width(i));
-            bind(way, reg, number);
+            bind(path, reg, number);
         }
     }
 
     pub(super) fn matches(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         rules: &'a Arc<[Rule]>,
         arms: &'a [Block],
         otherwise: &'a Block,
     ) -> Result<Next<'a>, Stop> {
-        let element = way.at.node;
+        let element = path.at.node;
         let table = self.cache.rules(element, rules);
         let few = rules.len() <= MAX_ROWS;
         if let Some(table) =
             table.as_ref().filter(|t| self.chain.tables && !t.of_headers().keys.is_empty())
         {
-            match self.match_whole(way, rules, table, arms, otherwise) {
+            match self.match_whole(path, rules, table, arms, otherwise) {
                 // Not all that rules ask can be computed of all packets that come here.
                 Err(Stop::Unsupported(_)) if few => {}
                 next => return next,
@@ -233,7 +233,7 @@ impl<'a> Machine<'a> {
                 return Err(Stop::Unsupported(Barrier::TooManyAlternatives));
             }
             for rule in rules.iter() {
-                if self.cond(way, &rule.when)? {
+                if self.cond(path, &rule.when)? {
                     let arm = arms.get(rule.arm as usize);
                     return Ok(Next::Enter(arm.ok_or(Stop::Unsupported(Barrier::NoArm))?));
                 }
@@ -244,15 +244,15 @@ impl<'a> Machine<'a> {
         let mut keys = Vec::with_capacity(table.exprs.len());
         for expr in &table.exprs {
             // Nothing is computed where nothing is asked.
-            let key = self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
-            if way.facts.bounds(&self.terms, key).1 > u32::MAX.into() {
+            let key = self.expr(path, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
+            if path.facts.bounds(&self.terms, key).1 > u32::MAX.into() {
                 return Err(Stop::Unsupported(Barrier::WideKeys));
             }
             keys.push(key);
         }
         // What is known of each key beside how wide it is, if anything is.
         let known: Vec<IntervalSet> =
-            keys.iter().map(|&key| way.facts.set(&self.terms, key)).collect();
+            keys.iter().map(|&key| path.facts.set(&self.terms, key)).collect();
         let possible = table.exprs.iter().zip(&keys).zip(&known).map(|((expr, &key), known)| {
             let is_free = match expr {
                 None => true,
@@ -281,11 +281,11 @@ impl<'a> Machine<'a> {
             Split::Keys(asked, rules) => (asked, rules),
             Split::Cases(key, cases) if self.splits < MAX_SPLITS => {
                 self.splits += 1;
-                return Ok(Next::Forked(self.switch(way, keys[key], cases)));
+                return Ok(Next::Forked(self.switch(path, keys[key], cases)));
             }
             _ => return Err(Stop::Unsupported(Barrier::TooManyKeys)),
         };
-        let (arms, otherwise) = self.follow(way, &table, &keys, &fitting, arms, otherwise)?;
+        let (arms, otherwise) = self.follow(path, &table, &keys, &fitting, arms, otherwise)?;
         let keys = asked.into_iter().map(|key| keys[key]).collect();
         Ok(Next::Forked(Step::Classify {
             table: None,
@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
     /// Matches the rules of a table that stays whole.
     fn match_whole(
         &mut self,
-        way: &mut Way<'a>,
+        path: &mut Path<'a>,
         rules: &'a Arc<[Rule]>,
         table: &Rules,
         arms: &'a [Block],
@@ -310,7 +310,7 @@ impl<'a> Machine<'a> {
         if rules.len() <= MAX_ROWS {
             let mut known = Some(otherwise);
             for rule in rules.iter() {
-                match self.cond(way, &rule.when) {
+                match self.cond(path, &rule.when) {
                     Ok(false) => continue,
                     Ok(true) => known = arms.get(rule.arm as usize),
                     Err(_) => known = None,
@@ -323,13 +323,13 @@ impl<'a> Machine<'a> {
         }
         let mut all = Vec::with_capacity(table.exprs.len());
         for expr in &table.exprs {
-            all.push(self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?);
+            all.push(self.expr(path, expr.as_ref().unwrap_or(&Expr::Const(0)))?);
         }
         // Whether the headers are there is asked once, not by each rule.
         let of_headers = table.of_headers();
         for (at, enough) in &of_headers.needed {
             let there = self.terms.test(all[*at], enough);
-            match way.facts.resolve(&mut self.terms, &there) {
+            match path.facts.resolve(&mut self.terms, &there) {
                 Some(true) => {}
                 Some(false) => return Err(Stop::Unsupported(Barrier::MissingHeader)),
                 None => return Err(Stop::Split(there)),
@@ -343,16 +343,16 @@ impl<'a> Machine<'a> {
         };
         let widths = of_headers.keys.iter().map(width).collect();
         let rules = Arc::clone(&of_headers.rules);
-        let element = way.at.node;
+        let element = path.at.node;
         let id = self.table(element, widths, Entries::Rules(Arc::clone(&rules)));
-        let (arms, otherwise) = self.follow(way, table, &all, &rules, arms, otherwise)?;
+        let (arms, otherwise) = self.follow(path, table, &all, &rules, arms, otherwise)?;
         Ok(Next::Forked(Step::Classify { table: Some(id), keys, rules, arms, otherwise, element }))
     }
 
     /// Follows the arms of rules: the step of each arm, and where packets go that no rule is for.
     fn follow(
         &mut self,
-        way: &Way<'a>,
+        path: &Path<'a>,
         table: &Rules,
         keys: &[TermId],
         fitting: &[ClassifyRule],
@@ -372,23 +372,23 @@ impl<'a> Machine<'a> {
         }
         let mut missed = None;
         if takes_all.is_none() {
-            let mut way = way.clone();
-            way.stack.push(Frame { block: otherwise, next: 0 });
-            missed = Some(self.later(way));
+            let mut path = path.clone();
+            path.stack.push(Frame { block: otherwise, next: 0 });
+            missed = Some(self.later(path));
         }
         let mut steps = vec![None; arms.len()];
         for (arm, block) in arms.iter().enumerate().filter(|(arm, _)| used[*arm]) {
-            let mut way = way.clone();
+            let mut path = path.clone();
             if let Some(hulls) = table.hulls.get(&(arm as u32)) {
                 for (&key, hull) in keys.iter().zip(hulls) {
                     if let Some(hull) = hull {
-                        let narrowed = way.facts.set(&self.terms, key).intersect(hull);
-                        self.assume_in(&mut way, key, &narrowed);
+                        let narrowed = path.facts.set(&self.terms, key).intersect(hull);
+                        self.assume_in(&mut path, key, &narrowed);
                     }
                 }
             }
-            way.stack.push(Frame { block, next: 0 });
-            steps[arm] = Some(self.later(way));
+            path.stack.push(Frame { block, next: 0 });
+            steps[arm] = Some(self.later(path));
         }
         // Whoever no rule is for goes where the rule leads that is for all.
         let otherwise = takes_all.and_then(|arm| steps.get(arm).copied().flatten()).or(missed);

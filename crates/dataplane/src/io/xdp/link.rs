@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::super::sys;
-use super::{Found, Loaded};
+use super::{KernelProgram, Loaded};
 
 /// `struct nlmsghdr` and `struct ifinfomsg` (rtnetlink(7)).
 const HEADER: usize = 16;
@@ -128,7 +128,7 @@ impl Links {
         index: u32,
         mode: XdpMode,
         to: (&Loaded, usize),
-        instead: Option<&Found>,
+        instead: Option<&KernelProgram>,
     ) -> io::Result<()> {
         self.set(index, mode, Some(to.0.program(to.1)?), instead.map(|found| &found.program))
     }
@@ -141,7 +141,7 @@ impl Links {
         &mut self,
         index: u32,
         mode: XdpMode,
-        was: Option<&Found>,
+        was: Option<&KernelProgram>,
         instead: (&Loaded, usize),
     ) -> io::Result<()> {
         let expected = instead.0.program(instead.1)?;
@@ -152,7 +152,7 @@ impl Links {
     ///
     /// # Errors
     /// As above.
-    pub fn detach(&mut self, index: u32, mode: XdpMode, what: &Found) -> io::Result<()> {
+    pub fn detach(&mut self, index: u32, mode: XdpMode, what: &KernelProgram) -> io::Result<()> {
         self.set(index, mode, None, Some(&what.program))
     }
 

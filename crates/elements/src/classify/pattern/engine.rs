@@ -14,7 +14,7 @@ use super::program::{Headers, Program};
 /// A program of more tests than this gives way to a classifier.
 const MANY_TESTS: usize = 32;
 /// So many rules may stand beside the classifier that its keys say nothing of.
-const MAX_STRANGERS: usize = 16;
+const MAX_UNLISTED: usize = 16;
 /// The classifier is built anew after so many changes, and one for so many rules.
 const CHANGES: usize = 128;
 const RULES_PER_CHANGE: usize = 8;
@@ -32,7 +32,7 @@ pub(super) struct Lookup {
     list: RuleList,
     /// Rules that came later and look at something that is not in the keys, with the rank that
     /// they have in the list.
-    strangers: Vec<(u64, Program)>,
+    unlisted: Vec<(u64, Program)>,
     /// The keys of a batch and what they matched.
     batch: Vec<Key>,
     found: Vec<Option<u64>>,
@@ -96,13 +96,13 @@ impl Lookup {
         let (keys, set) = cubes(&numbered)?;
         let arms: Vec<u32> = patterns(rules).map(|(_, arm)| arm).collect();
         let list = RuleList::new(&set, &arms).ok()?;
-        Some(Self { keys, list, strangers: Vec::new(), batch: Vec::new(), found: Vec::new() })
+        Some(Self { keys, list, unlisted: Vec::new(), batch: Vec::new(), found: Vec::new() })
     }
 
     fn change(&mut self, index: usize, removed: usize, new: &[Rc<Made>]) -> Result<(), NoRoom> {
         for _ in 0..removed {
             if let Some(rank) = self.list.rank(index) {
-                self.strangers.retain(|stranger| stranger.0 != rank);
+                self.unlisted.retain(|rule| rule.0 != rank);
             }
             self.list.remove(index);
         }
@@ -113,12 +113,12 @@ impl Lookup {
                 None => {
                     self.list.insert(index, arm, &[])?;
                     let rank = self.list.rank(index).ok_or(NoRoom)?;
-                    self.strangers.push((rank, Program::new([(pattern, 1)], 0)));
+                    self.unlisted.push((rank, Program::new([(pattern, 1)], 0)));
                 }
             }
         }
         let most = CHANGES + self.list.len() / RULES_PER_CHANGE;
-        match self.strangers.len() <= MAX_STRANGERS && self.list.changes() <= most {
+        match self.unlisted.len() <= MAX_UNLISTED && self.list.changes() <= most {
             true => Ok(()),
             false => Err(NoRoom),
         }
@@ -148,18 +148,18 @@ impl Lookup {
         let pending =
             arms[first..].iter_mut().zip(batch.iter()).filter(|(arm, _)| **arm == PENDING);
         for ((arm, packet), &found) in pending.zip(&self.found) {
-            let found = match self.strangers.is_empty() {
+            let found = match self.unlisted.is_empty() {
                 true => found,
-                false => self.with_strangers(&Headers::of(packet), found),
+                false => self.with_unlisted(&Headers::of(packet), found),
             };
             *arm = found.map_or(otherwise, RuleList::arm);
         }
     }
 
-    /// The least rank of what was found and of the strangers that match.
+    /// The least rank of what was found and of the unlisted that match.
     #[cold]
-    fn with_strangers(&self, headers: &Headers<'_>, found: Option<u64>) -> Option<u64> {
-        let matching = self.strangers.iter().filter(|(_, program)| program.run(headers) == 1);
+    fn with_unlisted(&self, headers: &Headers<'_>, found: Option<u64>) -> Option<u64> {
+        let matching = self.unlisted.iter().filter(|(_, program)| program.run(headers) == 1);
         matching.map(|&(rank, _)| rank).chain(found).min()
     }
 }
