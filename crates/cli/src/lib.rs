@@ -51,7 +51,9 @@ enum Command {
     Fmt(commands::fmt::Fmt),
     Gen(commands::r#gen::Gen),
     Graph(commands::graph::Graph),
+    Host(commands::host::Host),
     Lab(commands::lab::Lab),
+    Nf(commands::nf::Nf),
     Offload(commands::offload::Offload),
     Place(commands::place::Place),
     Profile(commands::profile::Profile),
@@ -84,6 +86,7 @@ impl Command {
             Self::Place(place) => place.json,
             Self::Recv(recv) => recv.json,
             Self::Sim(sim) => sim.prints_json(),
+            Self::Host(host) => host.prints_json(),
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
             Self::Verify(verify) => verify.json,
@@ -92,6 +95,7 @@ impl Command {
             | Self::Fmt(_)
             | Self::Graph(_)
             | Self::Lab(_)
+            | Self::Nf(_)
             | Self::Reference
             | Self::Swx(_) => false,
         }
@@ -154,7 +158,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Gen(generator) => commands::r#gen::main(generator),
         Command::Recv(recv) => commands::recv::main(recv),
         Command::Graph(graph) => commands::graph::main(graph).map_err(Failure::from),
+        Command::Host(host) => commands::host::main(host),
         Command::Lab(lab) => commands::lab::main(lab),
+        Command::Nf(nf) => commands::nf::main(nf),
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),

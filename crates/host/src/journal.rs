@@ -210,6 +210,11 @@ impl Journal {
         Process::start(command, &self.mark, output)
     }
 
+    /// Starts a program whose input and output are decided.
+    pub(crate) fn start_as_is(&self, command: &mut Command) -> Result<Process, Failure> {
+        Process::start_as_is(command, &self.mark)
+    }
+
     /// What was made stays when its maker ends.
     ///
     /// # Errors

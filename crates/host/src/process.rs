@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use crate::Failure;
 
@@ -101,7 +103,12 @@ impl Process {
         let second = file.try_clone().map_err(Failure::at(output))?;
         command.env(MARK, mark).process_group(0);
         command.stdin(Stdio::null()).stdout(file).stderr(second);
-        let child = command.spawn().map_err(|why| absent(command, why))?;
+        Self::start_as_is(command, mark)
+    }
+
+    /// Starts a program whose input and output are decided.
+    pub(crate) fn start_as_is(command: &mut Command, mark: &str) -> Result<Self, Failure> {
+        let child = command.env(MARK, mark).spawn().map_err(|why| absent(command, why))?;
         Self::open(child.id())
             .ok_or_else(|| Failure::Command(words(command), "it ended at once".into()))
     }
@@ -140,6 +147,40 @@ impl Process {
     /// Whether it runs.
     pub fn is_running(&self) -> bool {
         !self.has_ended(Timespec::default())
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Ends a child at once, and waits for that; how it ended.
+    pub(crate) fn destroy(&self) -> Option<String> {
+        self.kill();
+        self.has_ended(PATIENCE);
+        self.ending()
+    }
+
+    /// How a child ended that is about to.
+    pub(crate) fn ending_soon(&self) -> Option<String> {
+        self.has_ended(Timespec { tv_sec: 1, tv_nsec: 0 });
+        self.ending()
+    }
+
+    /// How a child ended, if it has; its number may be another one's from then on.
+    pub(crate) fn ending(&self) -> Option<String> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let ended = waitid(WaitId::PidFd(self.handle.as_fd()), options).ok()??;
+        Some(match (ended.exit_status(), ended.terminating_signal()) {
+            (Some(status), _) => format!("it exited with status {status}"),
+            (_, Some(signal)) => format!("signal {signal} ended it"),
+            _ => "it ended".into(),
+        })
+    }
+
+    /// What becomes readable when it ends.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
     }
 
     /// Has it end, and waits for that.

@@ -13,6 +13,7 @@ mod explain;
 mod fmt;
 mod graph;
 mod growth;
+mod host;
 mod load;
 mod offload;
 mod pages;

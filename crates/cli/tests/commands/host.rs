@@ -1,0 +1,190 @@
+//! `catena nf` and `catena host`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const CATENA: &str = env!("CARGO_BIN_EXE_catena");
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("catena-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn catena(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(CATENA);
+        // Who is not root has a place of their own.
+        command.args(words).current_dir(&self.0).env("XDG_RUNTIME_DIR", &self.0);
+        command.output().unwrap()
+    }
+
+    /// What it printed; it succeeded.
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.catena(words);
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{words:?}: {out}{errors}");
+        out
+    }
+
+    fn refused(&self, words: &[&str]) -> String {
+        let output = self.catena(words);
+        assert!(!output.status.success(), "{words:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_function_is_begun_built_and_tried() {
+    let folder = Folder::new("nf");
+    folder.ok(&["nf", "init", "--lang", "c", "acl"]);
+    let make = Command::new("make").arg("-s").current_dir(folder.0.join("acl")).status();
+    assert!(make.expect("make").success());
+    let input = example("lan.pcap.gz");
+    let run = ["nf", "run", "acl", "--pcap", &input, "-w", "out.pcap"];
+    let all = folder.ok(&run);
+    assert!(all.contains("packets came"), "{all}");
+    let bytes = std::fs::read(folder.0.join("out.pcap")).unwrap();
+    let mut reader = net::pcap::Reader::in_memory(bytes).unwrap();
+    let source = loop {
+        let frame = reader.next().unwrap().expect("one of IPv4").data;
+        if frame[12..14] == [8, 0] {
+            break [frame[26], frame[27], frame[28], frame[29]];
+        }
+    };
+    let deny = format!("deny {}", std::net::Ipv4Addr::from(source));
+    let some = folder.ok(&[&run[..], &["--config", &deny]].concat());
+    assert!(some.contains("denied"), "{some}");
+    let output = folder.catena(&[&run[..], &["--config", "permit all"]].concat());
+    let why = text(&output.stderr);
+    assert!(why.contains("the NF 'nf' refuses to start: expected `deny ADDRESS`"), "{why}");
+    // Nothing that is there is touched.
+    assert!(folder.refused(&["nf", "init", "--lang", "c", "acl"]).contains("is there already"));
+    folder.ok(&["nf", "init", "--lang", "rust", "racl"]);
+    assert!(
+        folder
+            .refused(&["nf", "run", "racl", "--pcap", &input, "-w", "o"])
+            .contains("has no program 'racl' yet")
+    );
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["check", "-q", "--offline"]).current_dir(folder.0.join("racl"));
+    let checked = cargo.env("CARGO_TARGET_DIR", folder.0.join("target")).output().unwrap();
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn elements_and_programs_are_a_chain() {
+    let folder = Folder::new("chain");
+    folder.ok(&["nf", "init", "--lang", "c", "acl"]);
+    assert!(
+        Command::new("make")
+            .arg("-s")
+            .current_dir(folder.0.join("acl"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let name = format!("chain{}.yaml", std::process::id());
+    folder.write(
+        "fw.click",
+        "input -> Strip(14) -> CheckIPHeader -> DecIPTTL -> Unstrip(14) -> output;",
+    );
+    let manifest = format!(
+        "kind: HostChain\nnfs:\n  - {{name: fw, click: fw.click}}\n  - {{name: acl, program: acl/acl, writes: none}}\n\
+         chain: acl -> fw\nio: {{in: {}, out: ./out.pcap}}\nschedule: {{policy: other}}\n",
+        example("lan.pcap.gz")
+    );
+    folder.write(&name, &manifest);
+    let shown = squeezed(&folder.ok(&["host", "up", &name]));
+    // As in one process.
+    folder.write(
+        "one.click",
+        "FromDevice(in) -> Strip(14) -> CheckIPHeader -> DecIPTTL -> Unstrip(14) -> ToDevice(out);",
+    );
+    let input = format!("in={}", example("lan.pcap.gz"));
+    folder.ok(&["run", "one.click", "--in", &input, "--out", "out=./one.pcap"]);
+    let (by_processes, by_one) =
+        (std::fs::read(folder.0.join("out.pcap")), std::fs::read(folder.0.join("one.pcap")));
+    assert!(by_processes.unwrap() == by_one.unwrap(), "{shown}");
+    assert!(shown.contains("hand-off by baton"), "{shown}");
+    // Errors have a line and a caret.
+    folder.write(&name, &manifest.replace("acl -> fw", "acl -> fv"));
+    let why = folder.refused(&["host", "up", &name]);
+    assert!(
+        why.contains("there is no NF 'fv'")
+            && why.contains("^")
+            && why.contains(&format!("{name}:5:")),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_chain_in_the_background_is_watched_replaced_and_taken_down() {
+    let folder = Folder::new("background");
+    let name = format!("b{}", std::process::id());
+    let file = format!("{name}.yaml");
+    folder.write(
+        &file,
+        "kind: HostChain\nnfs:\n  - {name: seen, click: Counter}\n  - {name: ttl, click: Counter}\nchain: seen -> ttl\n\
+         io: {in: 'gen:count=0', out: /dev/null}\nschedule: {policy: other}\n",
+    );
+    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+    assert!(folder.refused(&["host", "stats", &name]).contains("no chain"));
+    folder.ok(&["host", "up", &file, "--detach"]);
+    let status = || -> serde_json::Value {
+        serde_json::from_str(&folder.ok(&["host", "stats", &name, "--json"])).unwrap()
+    };
+    let before = status();
+    assert!(folder.refused(&["host", "up", &file]).contains("runs already"));
+    assert!(folder.ok(&["host", "ps"]).contains(&name));
+    let number = |status: &serde_json::Value, key: &str| status[key].as_u64().unwrap();
+    folder.ok(&["host", "restart", &name]);
+    while number(&status(), "generation") == number(&before, "generation") {}
+    let nf = number(&status()["nfs"][0], "process");
+    // Its host is killed: what is left goes with the next command.
+    let host = rustix::process::Pid::from_raw(number(&before, "process") as i32).unwrap();
+    rustix::process::kill_process(host, rustix::process::Signal::KILL).unwrap();
+    while Path::new(&format!("/proc/{host}/fd/0")).exists() {}
+    let said = folder.ok(&["host", "down", &name]);
+    assert!(said.contains("taken down") || said.contains("has ended"), "{said}");
+    assert!(!Path::new(&format!("/proc/{nf}/fd/0")).exists());
+    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+    folder.ok(&["host", "up", &file, "--detach"]);
+    folder.ok(&["host", "down", &name]);
+    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+}
+
+#[test]
+fn the_doctor_looks_at_this_host() {
+    let folder = Folder::new("doctor");
+    let shown = folder.ok(&["host", "doctor"]);
+    assert!(shown.contains("FIFO scheduling") && shown.contains("cgroups"), "{shown}");
+    let all: serde_json::Value =
+        serde_json::from_str(&folder.ok(&["host", "doctor", "--json"])).unwrap();
+    assert!(all.as_array().unwrap().iter().all(|of| of["good"] == true || of["mend"].is_string()));
+}

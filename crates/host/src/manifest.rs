@@ -1,0 +1,501 @@
+//! Host chains: the manifests of `catena host up`.
+
+mod written;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dataplane::io::Mode;
+
+use ir::quantity::{self, Unit};
+use ir::yaml::Reading;
+use ir::{Diagnostic, FileId, nearest};
+use serde_saphyr::Spanned;
+
+/// A chain of network functions in processes of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostChain {
+    /// Its NFs, in the order of the chain.
+    pub nfs: Vec<Nf>,
+    /// Where packets come from, as a chain's input is bound: an interface, `tap:NAME`, `gen:…` or a capture file.
+    pub input: String,
+    /// Where they go to.
+    pub output: String,
+    /// How frames of interfaces are carried; the best way that works if nothing is said.
+    pub driver: Option<Mode>,
+    /// Packets of a batch at most; by their costs if nothing is said.
+    pub batch: Option<u32>,
+    /// The scheduling class.
+    pub policy: Policy,
+    /// The slice of `other` and `batch`.
+    pub slice: Option<Duration>,
+    /// The priority of real-time classes.
+    pub priority: u32,
+    /// The core of all NFs; the last that there is if nothing is said.
+    pub core: Option<usize>,
+    /// What separates NFs of the chain.
+    pub within: Within,
+    /// How the turn goes from one to the next.
+    pub hand_off: HandOff,
+    /// The share of time that handing off may take.
+    pub overhead: f64,
+    /// How long an NF may keep a batch.
+    pub timeout: Duration,
+}
+
+/// A network function of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nf {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub function: Function,
+    /// Its configuration.
+    pub config: String,
+    /// Whether it may write to packets.
+    pub writes: bool,
+}
+
+/// What a network function is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// Elements: an expression, or a file's text.
+    Click(String),
+    /// A program and its arguments.
+    Program(PathBuf, Vec<String>),
+}
+
+/// A list of choices: names, and what they stand for.
+type Choices<T, const N: usize> = [(&'static str, T); N];
+
+/// The scheduling class of a chain's NFs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// FIFO, in the order of the chain; where that is refused, `other`.
+    Cooperative,
+    /// SCHED_OTHER.
+    Other,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_RR.
+    RoundRobin,
+    /// SCHED_FIFO.
+    Fifo,
+}
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Other => "SCHED_OTHER",
+            Self::Batch => "SCHED_BATCH",
+            Self::RoundRobin => "SCHED_RR",
+            Self::Cooperative | Self::Fifo => "SCHED_FIFO",
+        })
+    }
+}
+
+/// All of them.
+pub const POLICIES: Choices<Policy, 5> = [
+    ("cooperative", Policy::Cooperative),
+    ("other", Policy::Other),
+    ("batch", Policy::Batch),
+    ("rr", Policy::RoundRobin),
+    ("fifo", Policy::Fifo),
+];
+
+/// What separates the NFs of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// They share memory, each in its turn.
+    Temporal,
+    /// Each copies packets to memory of its own.
+    Copy,
+}
+
+const WITHIN: Choices<Within, 2> = [("temporal", Within::Temporal), ("copy", Within::Copy)];
+
+/// How the turn goes from one NF to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOff {
+    /// As the scheduling class has it.
+    Auto,
+    /// By sched_yield.
+    Yield,
+    /// Each waits in the kernel until the one before wakes it.
+    Baton,
+}
+
+const HAND_OFF: Choices<HandOff, 3> =
+    [("auto", HandOff::Auto), ("yield", HandOff::Yield), ("baton", HandOff::Baton)];
+
+/// NFs of a chain at most.
+pub const MOST_NFS: usize = 32;
+
+/// Reads what a manifest names.
+pub trait Files {
+    /// The text of a file, by its path as the manifest has it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn text(&mut self, path: &str) -> Result<String, String>;
+
+    /// Where a program is.
+    ///
+    /// # Errors
+    /// Why it cannot be run.
+    fn program(&mut self, path: &str) -> Result<PathBuf, String>;
+}
+
+impl HostChain {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(file: FileId, text: &str, files: &mut dyn Files) -> Result<Self, Vec<Diagnostic>> {
+        let help = "a host chain begins with `kind: HostChain`, and has `nfs:`, `chain:` and `io:`";
+        let (written, mut found) =
+            Reading::of::<written::HostChain>(file, text, "host-chain", Some(help))?;
+        let chain = read(&written, &mut found, files);
+        if found.found.is_empty() { Ok(chain) } else { Err(found.found) }
+    }
+
+    /// One program by itself, between two files or interfaces.
+    pub fn alone(
+        name: &str,
+        function: Function,
+        config: String,
+        input: String,
+        output: String,
+    ) -> Self {
+        Self {
+            nfs: vec![Nf { name: name.to_string(), function, config, writes: true }],
+            input,
+            output,
+            driver: None,
+            batch: None,
+            policy: Policy::Other,
+            slice: None,
+            priority: PRIORITY,
+            core: None,
+            within: Within::Temporal,
+            hand_off: HandOff::Baton,
+            overhead: OVERHEAD,
+            timeout: TIMEOUT,
+        }
+    }
+}
+
+const PRIORITY: u32 = 10;
+const OVERHEAD: f64 = 0.05;
+const TIMEOUT: Duration = Duration::from_millis(100);
+
+fn choose<T: Copy>(
+    found: &mut Reading,
+    what: &str,
+    text: Option<&Spanned<String>>,
+    choices: &[(&'static str, T)],
+    default: T,
+) -> T {
+    let Some(text) = text else { return default };
+    if let Some((_, of)) = choices.iter().find(|(name, _)| *name == text.value) {
+        return *of;
+    }
+    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+    found.wrong(
+        text,
+        format!("'{}' is no {what}", text.value),
+        Some(format!("one of {}", names.join(", "))),
+    );
+    default
+}
+
+fn duration(found: &mut Reading, text: &Spanned<String>) -> Duration {
+    Duration::try_from_secs_f64(found.quantity(text, Unit::Time)).unwrap_or(Duration::MAX)
+}
+
+fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files) -> HostChain {
+    if written.kind.value != "HostChain" {
+        let message =
+            format!("a manifest of kind '{}', and not of `kind: HostChain`", written.kind.value);
+        found.wrong(&written.kind, message, None);
+    }
+    if let Some(fabric) = &written.fabric
+        && fabric.value != "shared"
+    {
+        let message = format!("'{}' is no fabric that can be made", fabric.value);
+        found.wrong(
+            fabric,
+            message,
+            Some("`fabric: shared` is: packets stay in memory that NFs share".into()),
+        );
+    }
+    let mut nfs: Vec<Nf> = Vec::new();
+    for nf in &written.nfs {
+        if !is_name(&nf.name.value) {
+            let message = format!("'{}' cannot be the name of an NF", nf.name.value);
+            found.wrong(&nf.name, message, Some("letters, digits and `_-`, at most 32".into()));
+        } else if nfs.iter().any(|other| other.name == nf.name.value) {
+            found.wrong(&nf.name, format!("two NFs have the name '{}'", nf.name.value), None);
+        }
+        nfs.push(Nf {
+            name: nf.name.value.clone(),
+            function: function(nf, found, files),
+            config: nf.config.clone().unwrap_or_default(),
+            writes: choose(
+                found,
+                "choice for `writes`",
+                nf.writes.as_ref(),
+                &[("none", false), ("payload", true), ("all", true)],
+                true,
+            ),
+        });
+    }
+    let nfs = in_order(&written.chain, nfs, found);
+    let io = &written.io;
+    let driver =
+        io.driver.as_ref().filter(|driver| driver.value != "auto").and_then(|driver| {
+            driver.value.parse().map_err(|why| found.wrong(driver, why, None)).ok()
+        });
+    let batch = io.batch.as_ref().filter(|batch| batch.value != "auto").and_then(|batch| {
+        let number =
+            batch.value.parse().ok().filter(|number| (1..=nf::MOST_PACKETS).contains(number));
+        if number.is_none() {
+            let message = format!("'{}' is no batch", batch.value);
+            found.wrong(
+                batch,
+                message,
+                Some(format!("`auto`, or 1 to {} packets", nf::MOST_PACKETS)),
+            );
+        }
+        number
+    });
+    let schedule = &written.schedule;
+    let policy =
+        choose(found, "scheduling class", schedule.policy.as_ref(), &POLICIES, Policy::Cooperative);
+    let slice = schedule.slice.as_ref().map(|slice| {
+        let of = duration(found, slice);
+        if matches!(policy, Policy::Cooperative | Policy::Fifo) {
+            let help = Some("leave `slice` out".into());
+            found.wrong(slice, "this scheduling class has no slices".into(), help);
+        } else if policy == Policy::RoundRobin {
+            let message = "the quantum of SCHED_RR is the whole system's".into();
+            let help = "write it to /proc/sys/kernel/sched_rr_timeslice_ms, and leave `slice` out";
+            found.wrong(slice, message, Some(help.into()));
+        } else if !(100..=100_000).contains(&of.as_micros()) {
+            let message = "the kernel keeps slices between 0.1 and 100 ms".into();
+            found.wrong(slice, message, None);
+        }
+        of
+    });
+    if let Some(priority) = schedule.priority.as_ref().filter(|of| !(1..=98).contains(&of.value)) {
+        found.wrong(priority, "priorities are 1 to 98".into(), None);
+    }
+    let isolation = &written.isolation;
+    let overhead = isolation.overhead.as_ref().map_or(OVERHEAD, |text| {
+        let share = found.quantity(text, Unit::Share);
+        if !(0.001..=1.0).contains(&share) {
+            found.wrong(text, "the share is 0.1 to 100 %".into(), None);
+        }
+        share
+    });
+    let timeout = isolation.timeout.as_ref().map_or(TIMEOUT, |text| {
+        let of = duration(found, text);
+        if !(1..=60_000).contains(&of.as_millis()) {
+            found.wrong(text, "timeouts are 1 ms to 60 s".into(), None);
+        }
+        of
+    });
+    HostChain {
+        nfs,
+        input: io.input.value.clone(),
+        output: io.output.value.clone(),
+        driver,
+        batch,
+        policy,
+        slice,
+        priority: schedule.priority.as_ref().map_or(PRIORITY, |priority| priority.value),
+        core: schedule.core.as_ref().map(|core| core.value),
+        within: choose(found, "separation", isolation.within.as_ref(), &WITHIN, Within::Temporal),
+        hand_off: choose(found, "hand-off", isolation.hand_off.as_ref(), &HAND_OFF, HandOff::Auto),
+        overhead,
+        timeout,
+    }
+}
+
+fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Function {
+    let nothing = Function::Click(String::new());
+    match (&nf.click, &nf.program) {
+        (Some(click), None) if click.value.ends_with(".click") => match files.text(&click.value) {
+            Ok(text) => Function::Click(text),
+            Err(why) => {
+                found.wrong(click, why, None);
+                nothing
+            }
+        },
+        (Some(click), None) => Function::Click(format!("input -> {} -> output;", click.value)),
+        (None, Some(program)) => {
+            let mut words = program.value.split_whitespace().map(str::to_string);
+            match files.program(&words.next().unwrap_or_default()) {
+                Ok(path) => Function::Program(path, words.collect()),
+                Err(why) => {
+                    found.wrong(program, why, None);
+                    nothing
+                }
+            }
+        }
+        _ => {
+            let message = format!("'{}' is one thing: elements, or a program", nf.name.value);
+            found.wrong(&nf.name, message, Some("`click: fw.click` or `program: ./acl`".into()));
+            nothing
+        }
+    }
+}
+
+/// The NFs that a chain names, in its order.
+fn in_order(chain: &Spanned<String>, mut nfs: Vec<Nf>, found: &mut Reading) -> Vec<Nf> {
+    let mut ordered: Vec<Nf> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for name in chain.value.split("->").map(str::trim) {
+        if !seen.insert(name) {
+            let message =
+                format!("'{name}' comes twice in the chain: a chain goes through each NF once");
+            found.wrong(chain, message, None);
+        } else if let Some(at) = nfs.iter().position(|nf| nf.name == name) {
+            ordered.push(nfs.remove(at));
+        } else {
+            let help = nearest(name, nfs.iter().map(|nf| nf.name.as_str()));
+            let help = help.map_or("`chain: fw -> nat`".into(), |near| format!("'{near}'?"));
+            found.wrong(chain, format!("there is no NF '{name}'"), Some(help));
+        }
+    }
+    for nf in nfs {
+        let message = format!("the NF '{}' has no place in the chain", nf.name);
+        found.wrong(chain, message, None);
+    }
+    if ordered.len() > MOST_NFS {
+        found.wrong(chain, format!("a chain has at most {MOST_NFS} NFs"), None);
+    }
+    ordered
+}
+
+/// Whether this can be the name of an NF or a chain.
+pub fn is_name(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    (1..=32).contains(&name.len()) && name.bytes().all(is_good) && !name.starts_with('-')
+}
+
+/// Files of this host; relative paths count from a folder.
+#[derive(Debug)]
+pub struct Beside {
+    /// The manifest's folder.
+    pub folder: PathBuf,
+    /// Bytes of a text at most.
+    pub most: u64,
+}
+
+impl Files for Beside {
+    fn text(&mut self, path: &str) -> Result<String, String> {
+        use std::io::Read;
+        let at = self.folder.join(path);
+        let wrong = |why: std::io::Error| format!("{}: {why}", at.display());
+        let mut text = String::new();
+        let file = std::fs::File::open(&at).map_err(wrong)?;
+        file.take(self.most + 1).read_to_string(&mut text).map_err(wrong)?;
+        match text.len() as u64 > self.most {
+            true => Err(format!("{}: more than {} bytes", at.display(), self.most)),
+            false => Ok(text),
+        }
+    }
+
+    fn program(&mut self, path: &str) -> Result<PathBuf, String> {
+        let at = self.folder.join(path);
+        let is_there = Path::exists(&at);
+        match rustix::fs::access(&at, rustix::fs::Access::EXEC_OK) {
+            Ok(()) if at.is_file() => std::path::absolute(&at).map_err(|why| why.to_string()),
+            _ if !is_there => Err(format!("there is no program {}", at.display())),
+            _ => Err(format!("{} is no program that may be run: `chmod +x`?", at.display())),
+        }
+    }
+}
+
+/// A quantity of time, for command lines.
+///
+/// # Errors
+/// What was expected.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let seconds = quantity::parse(text, Unit::Time)?;
+    Duration::try_from_secs_f64(seconds).map_err(|why| why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Given;
+
+    impl Files for Given {
+        fn text(&mut self, path: &str) -> Result<String, String> {
+            match path {
+                "fw.click" => Ok("input -> output;".into()),
+                _ => Err(format!("{path}: none")),
+            }
+        }
+
+        fn program(&mut self, path: &str) -> Result<PathBuf, String> {
+            Ok(path.into())
+        }
+    }
+
+    fn wrong(text: &str) -> String {
+        match HostChain::parse(FileId(0), text, &mut Given) {
+            Ok(chain) => panic!("{chain:?}"),
+            Err(found) => found.iter().map(|of| format!("{}\n", of.message)).collect(),
+        }
+    }
+
+    const GOOD: &str = "kind: HostChain\nnfs:\n  - {name: fw, click: fw.click}\n  - {name: acl, program: ./acl -v, config: 'deny all', writes: none}\n\
+        chain: acl -> fw\nio: {in: a, out: b, driver: af-packet, batch: 64}\n\
+        schedule: {policy: batch, slice: 20 ms, core: 1}\nisolation: {within: copy, hand-off: baton, overhead: 10%, timeout: 1 s}\n";
+
+    #[test]
+    fn a_manifest_is_read() {
+        let chain = HostChain::parse(FileId(0), GOOD, &mut Given).expect("it is good");
+        let names: Vec<&str> = chain.nfs.iter().map(|nf| nf.name.as_str()).collect();
+        assert_eq!(names, ["acl", "fw"]);
+        assert_eq!(chain.nfs[0].function, Function::Program("./acl".into(), vec!["-v".into()]));
+        assert!(!chain.nfs[0].writes && chain.nfs[1].writes);
+        assert_eq!((chain.batch, chain.core, chain.within), (Some(64), Some(1), Within::Copy));
+        assert_eq!((chain.policy, chain.slice), (Policy::Batch, Some(Duration::from_millis(20))));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said() {
+        let change = |from: &str, to: &str| {
+            assert!(GOOD.contains(from), "{from}");
+            wrong(&GOOD.replace(from, to))
+        };
+        for (from, to, said) in [
+            ("HostChain", "Chain", "of kind 'Chain'"),
+            ("name: acl", "name: fw", "two NFs have the name 'fw'"),
+            ("acl -> fw", "acl -> fw -> acl", "'acl' comes twice"),
+            ("acl -> fw", "acl -> fv", "there is no NF 'fv'"),
+            ("acl -> fw", "fw", "the NF 'acl' has no place"),
+            ("click: fw.click", "click: x.click", "x.click: none"),
+            ("click: fw.click", "writes: all", "'fw' is one thing"),
+            ("batch: 64", "batch: 0", "'0' is no batch"),
+            ("driver: af-packet", "driver: x", "'x' is not an I/O mode"),
+            ("slice: 20 ms", "slice: 20", "'20' has no unit"),
+            ("policy: batch", "policy: fifo", "this scheduling class has no slices"),
+            ("policy: batch", "policy: rr", "the quantum of SCHED_RR"),
+            ("within: copy", "within: c", "'c' is no separation"),
+            ("timeout: 1 s", "timeout: 1 us", "timeouts are 1 ms to 60 s"),
+            ("nfs:", "fabric: ovs\nnfs:", "'ovs' is no fabric"),
+            ("io: {in", "io: {on", "unknown field"),
+        ] {
+            let found = change(from, to);
+            assert!(found.contains(said), "{from} -> {to}: {found}");
+        }
+        assert!(wrong("").contains("missing field") || !wrong("").is_empty());
+    }
+}

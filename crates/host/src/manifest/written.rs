@@ -1,0 +1,57 @@
+//! A host chain as it is written.
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostChain {
+    pub(super) kind: Spanned<String>,
+    pub(super) nfs: Vec<Nf>,
+    pub(super) chain: Spanned<String>,
+    pub(super) fabric: Option<Spanned<String>>,
+    pub(super) io: Io,
+    #[serde(default)]
+    pub(super) schedule: Schedule,
+    #[serde(default)]
+    pub(super) isolation: Isolation,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nf {
+    pub(super) name: Spanned<String>,
+    pub(super) click: Option<Spanned<String>>,
+    pub(super) program: Option<Spanned<String>>,
+    pub(super) config: Option<String>,
+    pub(super) writes: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Io {
+    #[serde(rename = "in")]
+    pub(super) input: Spanned<String>,
+    #[serde(rename = "out")]
+    pub(super) output: Spanned<String>,
+    pub(super) driver: Option<Spanned<String>>,
+    pub(super) batch: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Schedule {
+    pub(super) policy: Option<Spanned<String>>,
+    pub(super) slice: Option<Spanned<String>>,
+    pub(super) priority: Option<Spanned<u32>>,
+    pub(super) core: Option<Spanned<usize>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Isolation {
+    pub(super) within: Option<Spanned<String>>,
+    pub(super) hand_off: Option<Spanned<String>>,
+    pub(super) overhead: Option<Spanned<String>>,
+    pub(super) timeout: Option<Spanned<String>>,
+}

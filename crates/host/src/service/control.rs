@@ -1,0 +1,256 @@
+//! The socket by which a service is asked, and what it answers: a line of JSON each.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use dataplane::guarded_path::GuardedPath;
+use serde::{Deserialize, Serialize};
+
+use super::{HostChain, Shared, locked, spawn};
+use crate::Failure;
+
+/// The version of requests and answers.
+const VERSION: u32 = 1;
+
+/// Bytes of a request or an answer at most.
+const LONGEST: u64 = 1 << 20;
+
+/// How long either side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a service is asked.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// How it does.
+    Status,
+    /// Another chain takes the place of the one that runs.
+    Restart,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Asked {
+    version: u32,
+    request: Request,
+}
+
+/// What an NF does.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct NfStatus {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub process: u32,
+    /// Packets that came to it since it was started; so are the next three.
+    pub received: u64,
+    /// Packets that it passed on.
+    pub passed: u64,
+    /// Batches.
+    pub batches: u64,
+    /// Nanoseconds a packet takes it.
+    pub ns_per_packet: Option<f64>,
+    /// How often it woke when it had not the turn.
+    pub out_of_turn: u64,
+    /// Packets that it dropped since the service began, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Its own counters since it was started.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// How a service does.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Status {
+    /// The version of this answer.
+    pub version: u32,
+    /// The process of the service.
+    pub process: u32,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// Packets that came.
+    pub received: u64,
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Packets that were longer than a buffer.
+    pub too_long: u64,
+    /// Packets that were lost as their batch was in the hands of an NF that ended.
+    pub lost_in_nf: u64,
+    /// Packets that devices lost.
+    pub lost_by_devices: u64,
+    /// Batches.
+    pub batches: u64,
+    /// Packets of a batch at most.
+    pub batch: u64,
+    /// Nanoseconds a batch takes from the first NF to the last.
+    pub ns_per_batch: Option<f64>,
+    /// Chains that failed and were replaced.
+    pub failures: u64,
+    /// The chain that runs: how many were started before it, and itself.
+    pub generation: u64,
+    /// Whether another one stands by.
+    pub spare: bool,
+    /// Its NFs.
+    pub nfs: Vec<NfStatus>,
+    /// What is to be said.
+    pub remarks: Vec<String>,
+}
+
+/// Where an NF's log is, by the folder of its service.
+#[derive(Debug)]
+pub struct Log;
+
+impl Log {
+    /// The path.
+    pub fn path(folder: &Path, nf: &str) -> std::path::PathBuf {
+        crate::log::path(folder, nf)
+    }
+}
+
+fn ratio(sum: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum as f64 / count as f64)
+}
+
+/// How it does now.
+pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Status {
+    let active = shared.active.load(Ordering::Acquire);
+    let watched = locked(&shared.watched);
+    let totals = locked(&shared.totals).clone();
+    let chain = watched.iter().find(|chain| chain.number == active);
+    let nfs = spec.nfs.iter().enumerate().map(|(at, nf)| {
+        let seat = chain.and_then(|chain| chain.seats.get(at));
+        let counts = seat.map(|seat| seat.page.counts()).unwrap_or_default();
+        let names = seat.map(|seat| seat.names.clone()).unwrap_or_default();
+        let reason = |number: u16| match number {
+            nf::MALFORMED => "malformed".to_string(),
+            other => names
+                .reasons
+                .get(usize::from(other))
+                .cloned()
+                .unwrap_or_else(|| format!("reason-{other}")),
+        };
+        let counter = |(number, name): (usize, &String)| {
+            (name.clone(), seat.map_or(0, |seat| seat.page.counter(number)))
+        };
+        NfStatus {
+            name: nf.name.clone(),
+            process: seat.map_or(0, |seat| seat.process.number),
+            received: counts.received,
+            passed: counts.passed,
+            batches: counts.batches,
+            ns_per_packet: ratio(counts.busy, counts.received),
+            out_of_turn: counts.out_of_turn,
+            dropped: totals.dropped[at]
+                .iter()
+                .map(|(number, count)| (reason(*number), *count))
+                .collect(),
+            counters: names.counters.iter().enumerate().map(counter).collect(),
+        }
+    });
+    Status {
+        version: VERSION,
+        process: std::process::id(),
+        seconds: begin.elapsed().as_secs_f64(),
+        received: totals.received,
+        sent: totals.sent,
+        too_long: totals.too_long,
+        lost_in_nf: totals.lost_in_nf,
+        lost_by_devices: totals.not_sent,
+        batches: totals.rounds,
+        batch: shared.batch.load(Ordering::Relaxed),
+        ns_per_batch: ratio(totals.busy, totals.rounds),
+        failures: totals.failures,
+        generation: active,
+        spare: watched.iter().any(|chain| chain.number > active),
+        nfs: nfs.collect(),
+        remarks: totals.lines,
+    }
+}
+
+/// Serves a socket from now on.
+pub(super) fn serve(
+    path: &Path,
+    shared: Arc<Shared>,
+    spec: Arc<HostChain>,
+    begin: Instant,
+) -> Result<(), Failure> {
+    let made = GuardedPath::make(path).and_then(GuardedPath::listen);
+    let (listener, file) = made.map_err(Failure::at(path))?;
+    let work = move || {
+        let file = file;
+        // One after the other: answers are short, and nobody keeps others waiting for long.
+        for stream in listener.incoming().flatten() {
+            let _ = answer(&stream, &shared, &spec, begin);
+        }
+        drop(file);
+    };
+    spawn("control", work).map(drop)
+}
+
+fn answer(
+    mut stream: &UnixStream,
+    shared: &Shared,
+    spec: &HostChain,
+    begin: Instant,
+) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
+    let reply = match serde_json::from_str::<Asked>(&line) {
+        Err(why) => Err(format!("not understood: {why}")),
+        Ok(Asked { version, .. }) if version != VERSION => {
+            Err(format!("version {version} is asked for, and this service has {VERSION}"))
+        }
+        Ok(Asked { request, .. }) => {
+            if request == Request::Restart {
+                shared.restart.store(true, Ordering::Relaxed);
+                shared.wake();
+            }
+            Ok(status(shared, spec, begin))
+        }
+    };
+    let text = match reply {
+        Ok(status) => serde_json::to_string(&serde_json::json!({ "ok": status })),
+        Err(why) => serde_json::to_string(&serde_json::json!({ "error": why })),
+    };
+    writeln!(stream, "{}", text?)
+}
+
+/// Who asks a service.
+#[derive(Debug)]
+pub struct Client;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Reply {
+    Ok(Status),
+    Error(String),
+}
+
+impl Client {
+    /// Asks the service whose socket this is.
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses.
+    pub fn ask(path: &Path, request: Request) -> Result<Status, Failure> {
+        let failed = |why: std::io::Error| Failure::File(path.into(), why);
+        let mut stream = UnixStream::connect(path).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        let asked = serde_json::to_string(&Asked { version: VERSION, request });
+        writeln!(stream, "{}", asked.unwrap_or_default()).map_err(failed)?;
+        let mut line = String::new();
+        BufReader::new((&stream).take(LONGEST)).read_line(&mut line).map_err(failed)?;
+        match serde_json::from_str(&line) {
+            Ok(Reply::Ok(status)) => Ok(status),
+            Ok(Reply::Error(why)) => Err(Failure::Impossible(why)),
+            Err(why) => Err(Failure::Impossible(format!(
+                "{}: an answer that is none: {why}",
+                path.display()
+            ))),
+        }
+    }
+}

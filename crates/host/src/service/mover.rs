@@ -1,0 +1,258 @@
+//! Moving packets: from a device into the chain, and from the chain to a device.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dataplane::io::{Polling, Waiter};
+use elements::device::{Device, Event, Received, Wake};
+use net::{Batch, Pool};
+use nf::{Arrival, State};
+
+use super::{Chosen, Shared, locked};
+use crate::chain::{Broken, Chain, LONGEST_PACKET, Outcome};
+use crate::scheduler;
+
+/// The longest sleep, after which it looks whether it is to end.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// Rounds after which the batch is looked at again.
+const REVISED: u64 = 1024;
+
+/// Packets of a batch at most where that is found by the costs.
+const MOST: u64 = 512;
+
+pub(super) struct Mover {
+    pub(super) devices: (Box<dyn Device + Send>, Box<dyn Device + Send>),
+    pub(super) shared: Arc<Shared>,
+    pub(super) chosen: Chosen,
+    pub(super) spares: Receiver<Chain>,
+    pub(super) is_auto: bool,
+    pub(super) overhead: f64,
+}
+
+impl Mover {
+    /// Moves packets until there are none or it is stopped.
+    pub(super) fn run(mut self, first: Chain) {
+        let moved = self.go(first);
+        if let Err(why) = moved {
+            locked(&self.shared.error).get_or_insert(why);
+        }
+    }
+
+    fn go(&mut self, mut chain: Chain) -> Result<(), String> {
+        // That it is over is said before the chain ends, and its NFs with it.
+        let _over = Over(Arc::clone(&self.shared));
+        let state = if self.chosen.yields { State::Yield } else { State::Baton };
+        let place = || -> std::io::Result<()> {
+            scheduler::pin(None, self.chosen.core)?;
+            self.chosen.class.map_or(Ok(()), |class| scheduler::set_class(0, class))
+        };
+        place().map_err(|why| {
+            format!("the host's thread cannot be scheduled as it is to be: {why}")
+        })?;
+        self.shared.active.store(chain.number, Ordering::Release);
+        let (mut batch, mut sent, mut pool) = (Batch::new(), Batch::new(), Pool::new());
+        let mut waiter = Waiter::new(Polling::Adaptive);
+        let mut since = (0, 0);
+        loop {
+            if self.shared.is_stopped() {
+                break;
+            }
+            if chain.has_failed() {
+                let Some(next) = self.spare() else { break };
+                chain = next;
+            }
+            let most =
+                self.shared.batch.load(Ordering::Relaxed).min(u64::from(chain.layout.capacity));
+            let received = self.devices.0.receive(most as usize, &mut batch, &mut pool)?;
+            self.events(true)?;
+            if batch.is_empty() {
+                if received == Received::End {
+                    break;
+                }
+                chain.set_state(State::Idle);
+                let on = match self.devices.0.wait_on() {
+                    Some(Wake::Readable(fd)) => vec![fd],
+                    _ => Vec::new(),
+                };
+                waiter.wait(&on, on.is_empty(), LONGEST_SLEEP);
+                continue;
+            }
+            waiter.worked();
+            chain.set_state(state);
+            let begin = Instant::now();
+            let count = self.fill(&mut chain, &mut batch, &mut pool);
+            let ran = chain.run(count);
+            let took = begin.elapsed().as_nanos() as u64;
+            let mut totals = locked(&self.shared.totals);
+            totals.rounds += 1;
+            totals.busy += took;
+            match ran {
+                Ok(()) => {
+                    let forger = collect(
+                        &chain,
+                        count,
+                        &mut batch,
+                        &mut sent,
+                        &mut pool,
+                        &mut totals.dropped,
+                    );
+                    totals.sent += sent.len() as u64;
+                    drop(totals);
+                    if let Some(seat) = forger {
+                        self.forged(&chain, seat);
+                    }
+                }
+                Err(why) => {
+                    totals.lost_in_nf += u64::from(count);
+                    totals.failures += 1;
+                    drop(totals);
+                    if let Broken::Forged(seat) = why {
+                        self.forged(&chain, seat);
+                    }
+                }
+            }
+            pool.recycle_all(&mut batch);
+            while !sent.is_empty() && !self.shared.is_stopped() {
+                self.devices.1.send(&mut sent, &mut pool)?;
+                self.events(false)?;
+            }
+            since = (since.0 + 1, since.1 + took);
+            if self.is_auto && since.0 == REVISED {
+                self.revise(&chain, &mut since);
+            }
+        }
+        self.devices.1.flush()
+    }
+
+    /// Puts what came into the chain; how many packets there are. Those that do not fit are counted.
+    fn fill(&self, chain: &mut Chain, batch: &mut Batch, pool: &mut Pool) -> u32 {
+        let came = batch.len() as u64;
+        if batch.iter().any(|packet| packet.len() > LONGEST_PACKET) {
+            let (long, fit): (Vec<_>, Vec<_>) =
+                batch.drain().partition(|packet| packet.len() > LONGEST_PACKET);
+            locked(&self.shared.totals).too_long += long.len() as u64;
+            long.into_iter().for_each(|packet| pool.recycle(packet));
+            fit.into_iter().for_each(|packet| batch.push(packet));
+        }
+        locked(&self.shared.totals).received += came;
+        for (packet, index) in batch.iter().zip(0..) {
+            let hash = dataplane::io::dispatch_hash(packet.data());
+            let arrival = Arrival {
+                buffer: 0,
+                hash,
+                time: packet.timestamp(),
+                port: 0,
+                group: packet.group(),
+            };
+            chain.put(index, packet.data(), arrival);
+        }
+        batch.len() as u32
+    }
+
+    /// Says that an NF does what it must not, and ends it.
+    fn forged(&self, chain: &Chain, seat: usize) {
+        let watched = locked(&self.shared.watched);
+        if let Some(of) = watched.iter().find(|of| of.number == chain.number) {
+            let name = of.seats.get(seat).map_or("", |seat| &seat.name);
+            locked(&self.shared.said)
+                .push(format!("the NF '{name}' forged what it has to say: its chain is replaced"));
+            of.fail();
+        }
+        drop(watched);
+        self.shared.wake();
+    }
+
+    /// A chain that stands by, once there is one; none if it is stopped.
+    fn spare(&self) -> Option<Chain> {
+        loop {
+            match self.spares.recv_timeout(LONGEST_SLEEP) {
+                Ok(chain) if chain.has_failed() => {}
+                Ok(chain) => {
+                    self.shared.active.store(chain.number, Ordering::Release);
+                    return Some(chain);
+                }
+                Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Counts what devices report.
+    fn events(&mut self, input: bool) -> Result<(), String> {
+        let device = if input { &mut self.devices.0 } else { &mut self.devices.1 };
+        while let Some(event) = device.next_event() {
+            let mut totals = locked(&self.shared.totals);
+            match event {
+                Event::Lost { packets, .. } => totals.not_sent += packets,
+                Event::Notice(line) => totals.lines.push(line),
+                Event::Heard { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the batch whose hand-offs take the share of time that they may (Quadrant's equation 3.1): N·C / (B·S) <= p, with
+    /// what N NFs took for the packets of the last rounds, and C what the rounds took beyond that.
+    fn revise(&self, chain: &Chain, since: &mut (u64, u64)) {
+        let (rounds, took) = std::mem::take(since);
+        let watched = locked(&self.shared.watched);
+        let Some(of) = watched.iter().find(|of| of.number == chain.number) else { return };
+        let counts: Vec<nf::Counts> = of.seats.iter().map(|seat| seat.page.counts()).collect();
+        drop(watched);
+        let per_packet: f64 =
+            counts.iter().map(|of| of.busy as f64 / of.received.max(1) as f64).sum();
+        let per_batch: f64 =
+            counts.iter().map(|of| of.busy as f64 / of.batches.max(1) as f64).sum();
+        // Per round, what was not spent in NFs: N hand-offs, and copying.
+        let handing = (took as f64 / rounds as f64 - per_batch).max(0.0);
+        let least = handing / (self.overhead * per_packet.max(1.0));
+        let batch = (least.ceil() as u64).clamp(u64::from(super::BATCH), MOST);
+        self.shared.batch.store(batch, Ordering::Relaxed);
+    }
+}
+
+struct Over(Arc<Shared>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Release);
+        self.0.wake();
+    }
+}
+
+/// Reads what became of the packets of a round; who forged something. Those that passed are in `sent`.
+fn collect(
+    chain: &Chain,
+    count: u32,
+    batch: &mut Batch,
+    sent: &mut Batch,
+    pool: &mut Pool,
+    dropped: &mut [std::collections::BTreeMap<u16, u64>],
+) -> Option<usize> {
+    let mut forger = None;
+    for (index, came) in (0..count).zip(batch.iter()) {
+        match chain.outcome(index) {
+            Outcome::Passed(extent) => {
+                let mut packet = pool.packet(chain.bytes(index, extent));
+                packet.set_timestamp(came.timestamp());
+                packet.set_group(came.group());
+                sent.push(packet);
+            }
+            Outcome::Dropped(seat, reason) => {
+                if let Some(of) = dropped.get_mut(seat) {
+                    *of.entry(reason).or_default() += 1;
+                }
+            }
+            Outcome::Forged(seat) => {
+                if let Some(of) = dropped.get_mut(seat) {
+                    *of.entry(nf::MALFORMED).or_default() += 1;
+                }
+                forger = Some(seat);
+            }
+        }
+    }
+    forger
+}
