@@ -93,8 +93,15 @@ pub struct GroupSeen {
     pub parts: u32,
     /// Equal for groups whose classes have equal write operations.
     pub operations: u32,
+    /// Where an earlier order takes it that is still under way.
+    pub next: Option<Core>,
+}
+
+impl GroupSeen {
     /// Whether an earlier order to move it is still under way.
-    pub moving: bool,
+    pub fn moves(&self) -> bool {
+        self.next.is_some()
+    }
 }
 
 /// A server, as its own mapper reports it.

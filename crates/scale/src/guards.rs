@@ -143,8 +143,9 @@ impl<P: Policy> Guarded<P> {
         let may_shrink = self.fewer >= confirm;
         self.spent.retain(|at| now.saturating_sub(*at) < window);
         self.moved.retain(|_, at| now.saturating_sub(*at) < pause);
-        // Cores that must stay, and those that did not come.
-        let (mut kept, mut absent): (Vec<Core>, Vec<Core>) = (Vec::new(), Vec::new());
+        // Something comes to those that must stay, or could not leave them.
+        let mut kept: Vec<Core> = seen.groups.iter().filter_map(|of| of.next).collect();
+        let mut absent: Vec<Core> = Vec::new();
         let releases = wanted.iter().filter(|of| matches!(of, Action::Release(_))).count();
         let mut room = if may_shrink { have.saturating_sub(least) } else { 0 };
         if releases > room {
@@ -164,7 +165,7 @@ impl<P: Policy> Guarded<P> {
                 Action::Release(core) => kept.contains(core),
                 action => {
                     let rests = action.groups().any(|group| {
-                        let moves = |of: &crate::frame::GroupSeen| of.group == group && of.moving;
+                        let moves = |of: &crate::frame::GroupSeen| of.group == group && of.moves();
                         seen.groups.iter().any(moves) || self.moved.contains_key(&group)
                     });
                     let is_move = action.groups().next().is_some()
@@ -179,6 +180,7 @@ impl<P: Policy> Guarded<P> {
                     if is_held {
                         kept.extend(action.from());
                     } else if is_move {
+                        kept.extend(action.to());
                         self.spent.push(now);
                         if pause > 0 {
                             self.moved.extend(action.groups().map(|group| (group, now)));
@@ -293,7 +295,7 @@ mod tests {
             flows: 1.0,
             parts: 2,
             operations: 0,
-            moving: core == 3,
+            next: (core == 3).then_some(Core(7)),
         };
         Observation {
             at,
@@ -372,13 +374,13 @@ mod tests {
         let mut of = Guarded::new(Orders(Vec::new()), &Settings::default());
         let mut decisions = 0;
         for at in 0..20 {
-            let core = Core(7);
+            let core = Core(6);
             of.policy.0 = vec![if at % 2 == 0 { Action::Add(core) } else { Action::Release(core) }];
             of.observe(at * S, &seen(at * S, 4));
             decisions += of.decide(at * S).len();
         }
         assert_eq!(decisions, 9, "eight reversals");
-        assert!(of.notes().iter().any(|of| of.why.contains("core 7 came and went too often")));
+        assert!(of.notes().iter().any(|of| of.why.contains("core 6 came and went too often")));
     }
 
     /// The state is the value: what was read back decides as what was written.

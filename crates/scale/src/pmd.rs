@@ -79,7 +79,7 @@ impl Policy for Pmd {
             let least = loads.iter_mut().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
             let Some((to, load)) = least else { break };
             *load += of.load;
-            if *to != of.core && !of.moving {
+            if *to != of.core && !of.moves() {
                 moves.push(Action::Move { group: of.group, from: of.core, to: *to });
             }
         }
@@ -112,7 +112,7 @@ mod tests {
             flows: 0.0,
             parts: 1,
             operations: 0,
-            moving: false,
+            next: None,
         };
         let core = |(at, load)| CoreSeen { load, ..CoreSeen::idle(Core(at), Role::Dedicated) };
         let groups = loads.iter().enumerate().map(group).collect();

@@ -112,7 +112,7 @@ mod tests {
             flows: 0.0,
             parts: 1,
             operations: 0,
-            moving: false,
+            next: None,
         };
         let core = |core, load| CoreSeen { load, ..CoreSeen::idle(Core(core), Role::Dedicated) };
         let seen = Observation {

@@ -76,7 +76,7 @@ impl ServerMapper {
     fn relieve(&self, cell: &mut Cell) -> Vec<GroupSeen> {
         let mut gone = Vec::new();
         while cell.buckets.len() > 1 && !self.bears(cell, None) {
-            let free = |of: &&(usize, &GroupSeen)| !of.1.moving;
+            let free = |of: &&(usize, &GroupSeen)| !of.1.moves();
             let all: Vec<(usize, &GroupSeen)> = cell.buckets.iter().enumerate().collect();
             let without = |of: &GroupSeen| {
                 self.table.covers_average(
@@ -175,7 +175,7 @@ impl Policy for ServerMapper {
                 break;
             }
             let moved: Vec<Group> = homes.iter().map(|(group, ..)| *group).collect();
-            let free = |of: &GroupSeen| !of.moving && !moved.contains(&of.group);
+            let free = |of: &GroupSeen| !of.moves() && !moved.contains(&of.group);
             if !cells[at].buckets.iter().all(free) {
                 continue;
             }
@@ -230,7 +230,7 @@ mod tests {
             flows: f64::from(flows),
             parts: 1,
             operations: 0,
-            moving: false,
+            next: None,
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn resize(seen: &Observation, want: usize, balance: bool) -> Vec<Acti
         if gone == 0 {
             break;
         }
-        if groups.iter().any(|(group, at)| *at == core && group.moving) {
+        if groups.iter().any(|(group, at)| *at == core && group.moves()) {
             continue;
         }
         gone -= 1;
@@ -57,7 +57,8 @@ pub(crate) fn resize(seen: &Observation, want: usize, balance: bool) -> Vec<Acti
         let difference = cores[high].1 - cores[low].1;
         // Moving x from one to the other lowers the squared imbalance by 2x(difference - x).
         let gain = |group: &GroupSeen| group.load * (difference - group.load);
-        let of_high = groups.iter_mut().filter(|(group, at)| *at == cores[high].0 && !group.moving);
+        let of_high =
+            groups.iter_mut().filter(|(group, at)| *at == cores[high].0 && !group.moves());
         let best = of_high
             .max_by(|a, b| gain(&a.0).total_cmp(&gain(&b.0)).then(b.0.group.cmp(&a.0.group)));
         let Some((group, at)) = best.filter(|(group, _)| gain(group) > GAIN * GAIN) else { break };
@@ -65,7 +66,7 @@ pub(crate) fn resize(seen: &Observation, want: usize, balance: bool) -> Vec<Acti
         cores[high].1 -= group.load;
         cores[low].1 += group.load;
     }
-    let moves = groups.iter().filter(|(group, to)| group.core != *to && !group.moving);
+    let moves = groups.iter().filter(|(group, to)| group.core != *to && !group.moves());
     actions.extend(moves.map(|(group, to)| Action::Move {
         group: group.group,
         from: group.core,

@@ -137,7 +137,7 @@ impl Metron {
         added: &[Core],
     ) -> Vec<Action> {
         let of_core =
-            seen.groups.iter().filter(|of| of.core == from.core && !of.moving && of.parts > 1);
+            seen.groups.iter().filter(|of| of.core == from.core && !of.moves() && of.parts > 1);
         let Some(group) =
             of_core.max_by(|a, b| a.load.total_cmp(&b.load).then(b.group.cmp(&a.group)))
         else {
@@ -185,7 +185,7 @@ impl Metron {
         busy: &[Core],
     ) -> Vec<Action> {
         let of = |core| seen.groups.iter().filter(move |of: &&GroupSeen| of.core == core);
-        if of(from.core).any(|group| group.moving) {
+        if of(from.core).any(|group| group.moves()) {
             return Vec::new();
         }
         let free = |to: &&CoreSeen| {
@@ -201,7 +201,7 @@ impl Metron {
         let to = to.core;
         let mut actions: Vec<Action> = Vec::new();
         for group in of(from.core) {
-            let equal = of(to).find(|other| other.operations == group.operations && !other.moving);
+            let equal = of(to).find(|other| other.operations == group.operations && !other.moves());
             actions.push(match equal {
                 Some(into) => {
                     Action::Merge { group: group.group, from: from.core, into: into.group, to }
@@ -290,7 +290,7 @@ mod tests {
             flows: 0.0,
             parts,
             operations: 7,
-            moving: false,
+            next: None,
         };
         let groups = cores.iter().map(group).collect();
         let mut cores = cores.to_vec();

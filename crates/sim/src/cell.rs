@@ -102,8 +102,8 @@ pub(crate) struct Unit {
     pub(crate) core: u32,
     /// Packets of it that its core, or cores that this lent to, have.
     pub(crate) pending: u32,
-    /// An order to move it is under way.
-    pub(crate) moving: bool,
+    /// Where an order takes it that is under way.
+    pub(crate) ordered: Option<u32>,
     /// It waits for its old core: packets are held until that has none left.
     pub(crate) next: Option<u32>,
     pub(crate) held: VecDeque<Packet>,

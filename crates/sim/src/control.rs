@@ -157,6 +157,7 @@ impl World<'_> {
         } else {
             *core
         };
+        self.admit(core);
         self.units[flow as usize] = Unit { core, is_used: true, ..Unit::default() };
         self.cells[core as usize].owned += 1;
     }
@@ -200,7 +201,8 @@ impl World<'_> {
             };
             cores.push(CoreSeen {
                 core: Core(core),
-                role: cell.role,
+                // One that goes is neither to be used nor to be ordered.
+                role: if cell.retires { Role::Auxiliary } else { cell.role },
                 load,
                 rate: second(seen.packets),
                 flows,
@@ -226,7 +228,7 @@ impl World<'_> {
                         flows: unit.active as f64 / epochs,
                         parts: unit.classes.len().max(1) as u32,
                         operations: 0,
-                        moving: unit.moving,
+                        next: unit.ordered.map(Core),
                     });
                 }
                 (unit.busy, unit.packets, unit.active) = (0, 0, 0);
@@ -280,16 +282,16 @@ impl World<'_> {
                 }
                 Action::Release(Core(core)) => Effect::Release(core),
                 Action::Move { group: Group(group), to: Core(to), .. } => {
-                    self.units[group as usize].moving = true;
+                    self.units[group as usize].ordered = Some(to);
                     Effect::Move { group, to, into: None }
                 }
                 Action::Split { group: Group(group), to: Core(to), .. } => {
                     let half = self.halve(group);
-                    self.units[half as usize].moving = true;
+                    self.units[half as usize].ordered = Some(to);
                     Effect::Move { group: half, to, into: None }
                 }
                 Action::Merge { group: Group(group), to: Core(to), into: Group(into), .. } => {
-                    self.units[group as usize].moving = true;
+                    self.units[group as usize].ordered = Some(to);
                     Effect::Move { group, to, into: Some(into) }
                 }
                 Action::Migrate { from: Core(from), to: Core(to), rate } => {
@@ -369,11 +371,25 @@ impl World<'_> {
         }
     }
 
+    /// Whether a core can have packets of its own: one that was let go meanwhile comes back, unless others use it.
+    fn admit(&mut self, core: u32) -> bool {
+        self.cells[core as usize].retires = false;
+        match self.cells[core as usize].role {
+            Role::Dedicated | Role::Starting => true,
+            Role::Auxiliary => false,
+            Role::Spare => {
+                self.role(core, Role::Dedicated);
+                true
+            }
+        }
+    }
+
     /// From now on, packets of a group go to another core; they wait until its old one has none left.
     fn shift(&mut self, group: u32, to: u32) {
+        let is_admitted = self.admit(to);
         let unit = &mut self.units[group as usize];
-        if unit.core == to || !unit.is_used {
-            unit.moving = false;
+        if unit.core == to || !unit.is_used || !is_admitted {
+            unit.ordered = None;
             return;
         }
         unit.next = Some(to);

@@ -31,9 +31,8 @@ pub(crate) struct Tally {
     pub(crate) flows: u64,
     pub(crate) most_alive: usize,
     pub(crate) notes: Vec<Note>,
-    window: (u64, u64, u64),
-    pub(crate) windows: u64,
-    pub(crate) broken: u64,
+    /// By window: packets that arrived in it and are done, and those of them that were late or lost.
+    windows: Vec<(u64, u64)>,
 }
 
 impl Tally {
@@ -43,23 +42,22 @@ impl Tally {
             Some(latency) => self.latency.add(latency),
             None => self.lost += 1,
         }
-        let number = at / WINDOW;
-        if number != self.window.0 {
-            self.close();
-            self.window = (number, 0, 0);
+        let number = (at / WINDOW) as usize;
+        if number >= self.windows.len() {
+            self.windows.resize(number + 1, (0, 0));
         }
-        self.window.1 += 1;
-        self.window.2 += u64::from(latency.is_none_or(|latency| latency > slo));
+        let window = &mut self.windows[number];
+        window.0 += 1;
+        window.1 += u64::from(latency.is_none_or(|latency| latency > slo));
     }
 
-    /// A window is broken if more than a hundredth of its packets took longer than the SLO, or were lost.
-    pub(crate) fn close(&mut self) {
-        let (_, all, late) = self.window;
-        if all > 0 {
-            self.windows += 1;
-            self.broken += u64::from(late * 100 > all);
-        }
-        self.window = (u64::MAX, 0, 0);
+    /// Windows with packets, and those in which more than a hundredth of them were late or lost.
+    fn windows(&self) -> [u64; 2] {
+        let count = |broken: bool| {
+            let has = |(all, late): &&(u64, u64)| *all > 0 && (!broken || late * 100 > *all);
+            self.windows.iter().filter(has).count() as u64
+        };
+        [count(false), count(true)]
     }
 }
 
@@ -179,7 +177,7 @@ impl Report {
             lent: cores(tally.lent),
             idle: cores((tally.dedicated + tally.lent).saturating_sub(tally.busy)),
             most_cores: tally.most_cores,
-            windows: [tally.windows, tally.broken],
+            windows: tally.windows(),
             out_of_order: tally.out_of_order,
             two_owners: tally.two_owners,
             decisions: tally.decisions,

@@ -104,7 +104,6 @@ impl<'a> World<'a> {
             self.now = at;
             self.happen(event);
         }
-        self.tally.close();
         let time = end.saturating_sub(self.setup.warmup);
         let events = self.events.planned() + self.packets;
         let Setup { scheme, slo, seed, .. } = self.setup;
@@ -273,7 +272,7 @@ impl<'a> World<'a> {
         let unit = &mut self.units[group as usize];
         let Some(to) = unit.next.take() else { return };
         let from = std::mem::replace(&mut unit.core, to);
-        unit.moving = false;
+        unit.ordered = None;
         let held = std::mem::take(&mut unit.held);
         let into = unit.into.take();
         self.cells[from as usize].owned -= 1;
