@@ -33,6 +33,7 @@ use elements::flow_access::FoundFlows;
 use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
 use net::{Batch, Packet};
+use smallvec::SmallVec;
 
 use crate::router::{Delivery, Taker};
 use crate::{Stage, StageContext};
@@ -444,13 +445,6 @@ impl Pipeline {
         at as u16
     }
 
-    /// Whether the paths of packets that go to a target at present may meet another's, so that their order matters.
-    fn meets_used(&self, number: u16) -> bool {
-        let meet = |a: u16, b: u16| self.targets[usize::from(a)].meets.get(usize::from(b));
-        let meets = |other: u16| meet(number.max(other), number.min(other)) == Some(&true);
-        number != DROP && self.used.iter().any(|other| meets(*other))
-    }
-
     /// Sends packets where they were decided to go.
     fn distribute(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
         let Some(&first) = self.decided.first() else { return };
@@ -466,12 +460,78 @@ impl Pipeline {
             }
             return;
         }
-        let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
         let mut copies = std::mem::take(&mut self.copies);
         copies.sort_unstable_by_key(|copy| (copy.before, copy.order));
-        let mut waiting = copies.drain(..).peekable();
+        if self.extra.is_empty() && !self.any_meet(&copies) {
+            // Order matters to each target alone.
+            for Copied { target, packet, .. } in copies.drain(..) {
+                self.collect(target, packet, cx);
+            }
+            if differ == 0 && !self.used.contains(&first) && first != DROP {
+                let whole = std::mem::replace(batch, cx.core.batch());
+                self.used.push(first);
+                self.targets[usize::from(first)].batch = Some(whole);
+            }
+            let decided = std::mem::take(&mut self.decided);
+            for (packet, &number) in batch.drain().zip(&decided) {
+                self.collect(number, packet, cx);
+            }
+            self.decided = decided;
+        } else {
+            self.distribute_in_order(batch, copies.drain(..), cx);
+        }
+        self.copies = copies;
+        send(&mut self.used, &mut self.targets, cx);
+    }
+
+    /// Whether the paths of packets and copies that go to different targets may meet.
+    fn any_meet(&self, copies: &[Copied]) -> bool {
+        let mut numbers = SmallVec::<[u16; 8]>::new();
+        let mut last = DROP;
+        for number in copies.iter().map(|copy| copy.target).chain(self.decided.iter().copied()) {
+            if number != last && number != DROP && !numbers.contains(&number) {
+                numbers.push(number);
+            }
+            last = number;
+        }
+        let others = |at: usize| numbers[..at].iter();
+        let meet = |at: usize| others(at).any(|&other| self.meet(numbers[at], other));
+        (1..numbers.len()).any(meet)
+    }
+
+    /// Whether the paths of packets that go to two targets may meet, so that their order matters.
+    fn meet(&self, a: u16, b: u16) -> bool {
+        let meets = &self.targets[usize::from(a.max(b))].meets;
+        meets.get(usize::from(a.min(b))) == Some(&true)
+    }
+
+    /// Puts a packet with those that go where it goes.
+    #[inline]
+    fn collect(&mut self, number: u16, packet: Packet, cx: &mut StageContext<'_>) {
+        match self.targets.get_mut(usize::from(number)) {
+            None => cx.core.pool.recycle(packet),
+            Some(target) => {
+                let batch = target.batch.get_or_insert_with(|| {
+                    self.used.push(number);
+                    cx.core.batch()
+                });
+                batch.push(packet);
+            }
+        }
+    }
+
+    /// Sends packets, copies, and what elements made of packets, one after the other where paths meet.
+    fn distribute_in_order(
+        &mut self,
+        batch: &mut Batch,
+        copies: impl Iterator<Item = Copied>,
+        cx: &mut StageContext<'_>,
+    ) {
+        let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
+        let decided = std::mem::take(&mut self.decided);
+        let mut waiting = copies.peekable();
         let mut last = None;
-        for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
+        for (at, (packet, &number)) in batch.drain().zip(&decided).enumerate() {
             while let Some((_, Delivery { to, batch, taker, laps })) =
                 extra.next_if(|(before, _)| *before == at)
             {
@@ -481,24 +541,16 @@ impl Pipeline {
             let before = std::iter::from_fn(|| waiting.next_if(|copy| copy.before == at));
             let before = before.map(|copy| (copy.target, copy.packet));
             for (number, packet) in before.chain([(number, packet)]) {
-                if last.replace(number) != Some(number) && self.meets_used(number) {
+                if last.replace(number) != Some(number)
+                    && number != DROP
+                    && self.used.iter().any(|&other| self.meet(number, other))
+                {
                     send(&mut self.used, &mut self.targets, cx);
                 }
-                match self.targets.get_mut(usize::from(number)) {
-                    None => cx.core.pool.recycle(packet),
-                    Some(target) => {
-                        let batch = target.batch.get_or_insert_with(|| {
-                            self.used.push(number);
-                            cx.core.batch()
-                        });
-                        batch.push(packet);
-                    }
-                }
+                self.collect(number, packet, cx);
             }
         }
-        drop(waiting);
-        self.copies = copies;
-        send(&mut self.used, &mut self.targets, cx);
+        self.decided = decided;
     }
 }
 
