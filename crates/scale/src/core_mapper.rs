@@ -12,7 +12,7 @@ pub struct Settings {
     /// Epochs of an SLO (§4.3.2: an epoch is half of it; no packet stays longer than two).
     pub epochs: u64,
     /// Whether a flow goes to the first core that has room for it, rather than to the one that is being filled. The text deals
-    /// in order: its example does not come out otherwise. Ours takes fewer cores.
+    /// in order: its example does not come out otherwise.
     pub first_fit: bool,
 }
 
@@ -214,7 +214,7 @@ mod tests {
         deal.of(&queue, &frontier, 9, false);
         assert_eq!(deal.loads, [(26, 95), (22, 80), (7, 45)]);
         deal.of(&queue, &frontier, 9, true);
-        assert_eq!(deal.loads, [(26, 95), (25, 93), (4, 32)], "ours fills the second core");
+        assert_eq!(deal.loads, [(26, 95), (25, 93), (4, 32)], "first fit fills the second core");
     }
 
     #[test]
