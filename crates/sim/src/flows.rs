@@ -31,7 +31,7 @@ pub(crate) struct FlowState {
     pub(crate) seen: u64,
     /// Packets in the rack.
     pub(crate) pending: u32,
-    /// Packets that cores work on.
+    /// Packets whose first function cores work on: where the chain is split for the flow, another core does the last ones meanwhile.
     pub(crate) working: u32,
     /// Number of the next packet that arrives, and that may leave.
     pub(crate) sent: u32,

@@ -300,7 +300,8 @@ impl<'a> World<'a> {
     fn turn(&mut self, core: u32) {
         let mut batch = std::mem::take(&mut self.cells[core as usize].batch);
         for (packet, to) in batch.drain(..) {
-            self.flows[packet.flow].working -= 1;
+            let is_first = packet.last == 0 || to != STAYS;
+            self.flows[packet.flow].working -= u32::from(is_first);
             if to != STAYS {
                 self.cells[to as usize].expected -= 1;
                 self.cells[to as usize].queue.push_back(packet);
@@ -373,12 +374,13 @@ impl<'a> World<'a> {
                 break;
             };
             let state = &mut self.flows[packet.flow];
+            let is_first = packet.last == 0;
             let mut to = STAYS;
             let mut own = match packet.last {
                 0 => chain.all(packet.size),
                 last => chain.cycles(packet.size, count - usize::from(last)..count),
             };
-            if packet.last == 0 {
+            if is_first {
                 if let Some((loan, last)) = state.split {
                     passed.push(loan);
                     own = chain.cycles(packet.size, 0..count - usize::from(last));
@@ -395,7 +397,7 @@ impl<'a> World<'a> {
                 state.core = Some(core);
                 state.served = self.now;
             }
-            state.working += 1;
+            state.working += u32::from(is_first);
             self.units[packet.group as usize].busy += own;
             cycles += own;
             batch.push((packet, to));

@@ -92,6 +92,22 @@ fn a_flow_that_exceeds_a_core_has_its_chain_split() {
     assert!(with.latency.p99 < without.latency.p99);
 }
 
+/// On slow cores, flows whose chain is split are lent as well.
+#[test]
+fn a_flow_that_is_split_and_lent_has_one_owner() {
+    let traffic = Traffic { seed: 1, ..Traffic::backbone() };
+    let trace = || Until { trace: Generated::new(&traffic), end: 100 * MS };
+    let mut setup = setup("ironside", 200_000);
+    setup.rack.servers = vec![14];
+    setup.rack.core.hertz = 1_700_000_000;
+    setup.outlook = Outlook::of(&mut trace(), &setup.chain, &setup.rack, setup.slo).unwrap();
+    setup.initial = setup.outlook.initial();
+    (setup.gap, setup.size) = (setup.outlook.gap, setup.outlook.size);
+    let report = setup.run(&mut trace()).unwrap();
+    assert!(report.splits > 0 && report.lends > 0, "{report:?}");
+    assert_eq!((report.out_of_order, report.two_owners), (0, 0), "{report:?}");
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_a_number() {
     let refused = |setup: &Setup| setup.run(&mut std::iter::empty().fuse()).unwrap_err();
