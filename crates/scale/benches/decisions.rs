@@ -24,7 +24,7 @@ fn median(mut run: impl FnMut()) -> f64 {
 
 fn main() {
     let mut random = fastrand::Rng::with_seed(1);
-    let frontier = Frontier::through("", &[(2, 160), (12, 128), (26, 96), (80, 64)]);
+    let frontier = Frontier::through(&[(2, 160), (12, 128), (26, 96), (80, 64)]);
     for (queued, theirs) in [(128, 1.5), (256, 2.6), (512, 2.8), (1024, 4.4)] {
         let packets: Vec<u32> = (0..queued).map(|_| random.u32(..queued / 4)).collect();
         let (mut deal, mut met, mut queue) =
@@ -51,7 +51,7 @@ fn main() {
             );
         }
     }
-    let table = Frontier::through("", &[(60, 900_000)]);
+    let table = Frontier::through(&[(60, 900_000)]);
     let group = |at: u32| {
         let load = random.f64() * 0.16;
         GroupSeen {
@@ -71,8 +71,7 @@ fn main() {
     let mut mapper = ServerMapper::new(&Settings::default().server_mapper, table);
     let mut orders = 0;
     let time = median(|| {
-        mapper.observe(0, &seen);
-        orders = black_box(mapper.decide(0)).len();
+        orders = black_box(mapper.decide(0, &seen)).len();
         mapper.notes();
     });
     println!("server mapper, 512 buckets on 64 cores, {orders} orders: {:.1} us", time / 1e3);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{Action, Core, Flow, Nanos, Note, Observation, Policy, Role, Waiting};
+use crate::frame::{Action, Core, Flow, Nanos, Note, Observation, Policy, Waiting};
 use crate::frontier::Frontier;
 
 /// What is set.
@@ -99,8 +99,6 @@ pub struct CoreMapper {
     first_fit: bool,
     #[serde(skip)]
     deal: Deal,
-    queue: Vec<Waiting>,
-    spare: Vec<Core>,
     notes: Vec<Note>,
 }
 
@@ -114,9 +112,8 @@ impl CoreMapper {
         splits: Splits,
     ) -> Self {
         let epoch = slo / settings.epochs.max(1);
-        let (deal, queue, spare, notes) = (Deal::default(), Vec::new(), Vec::new(), Vec::new());
-        let first_fit = settings.first_fit;
-        Self { core, epoch: epoch.max(1), frontier, splits, first_fit, deal, queue, spare, notes }
+        let (deal, notes, first_fit) = (Deal::default(), Vec::new(), settings.first_fit);
+        Self { core, epoch: epoch.max(1), frontier, splits, first_fit, deal, notes }
     }
 
     /// Whether the core does so much in an epoch.
@@ -130,25 +127,20 @@ impl Policy for CoreMapper {
         self.epoch
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.queue.clone_from(&seen.queue);
-        self.spare.clear();
-        self.spare.extend(seen.cores.iter().filter(|of| of.role == Role::Spare).map(|of| of.core));
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let (from, mut deal) = (self.core, std::mem::take(&mut self.deal));
-        deal.of(&self.queue, &self.frontier, self.spare.len() + 1, self.first_fit);
-        let mut free = self.spare.iter().copied();
+        let spare: Vec<Core> = seen.spare().map(|of| of.core).collect();
+        deal.of(&seen.queue, &self.frontier, spare.len() + 1, self.first_fit);
+        let mut free = spare.iter().copied();
         let mut actions: Vec<Action> = Vec::new();
         for part in 1..deal.loads.len() {
             let Some(to) = free.next() else { break };
-            let of_part = deal.parts.iter().zip(&self.queue).filter(|(at, _)| **at == part as u32);
+            let of_part = deal.parts.iter().zip(&seen.queue).filter(|(at, _)| **at == part as u32);
             let flows: Vec<Flow> = of_part.map(|(_, waiting)| waiting.flow).collect();
             actions.push(Action::Lend { from, to, flows });
         }
         for at in &deal.whales {
-            let Waiting { flow, packets } = self.queue[*at];
+            let Waiting { flow, packets } = seen.queue[*at];
             let functions = self.splits.functions(packets);
             if functions.is_none() {
                 let why = format!(
@@ -159,8 +151,7 @@ impl Policy for CoreMapper {
             }
             let functions = functions.unwrap_or_else(|| self.splits.best());
             let part = deal.parts[*at] as usize;
-            let owner =
-                if part == 0 { from } else { self.spare.get(part - 1).copied().unwrap_or(from) };
+            let owner = if part == 0 { from } else { spare.get(part - 1).copied().unwrap_or(from) };
             if functions > 0
                 && let Some(to) = free.next()
             {
@@ -168,7 +159,6 @@ impl Policy for CoreMapper {
             }
         }
         self.deal = deal;
-        self.queue.clear();
         actions
     }
 
@@ -180,7 +170,7 @@ impl Policy for CoreMapper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{CoreSeen, US};
+    use crate::frame::{CoreSeen, Role, US};
 
     fn queue(packets: &[u32]) -> Vec<Waiting> {
         let flow =
@@ -195,7 +185,7 @@ mod tests {
 
     /// The chain of figure 4.3, with the tuple of the example.
     fn figure_4_3() -> Frontier {
-        Frontier::through("", &[(2, 160), (12, 128), (26, 96), (80, 64)])
+        Frontier::through(&[(2, 160), (12, 128), (26, 96), (80, 64)])
     }
 
     /// §4.3.2: a backlog of 55 flows and 220 packets, where <55, 64> was measured, goes to three cores. The sums by core
@@ -209,7 +199,7 @@ mod tests {
         packets.extend([20, 5, 4, 4, 4, 4, 4]);
         let queue = queue(&packets);
         assert_eq!((queue.len(), queue.iter().map(|of| of.packets).sum::<u32>()), (55, 220));
-        let frontier = Frontier::through("", &[(12, 128), (26, 96), (55, 64)]);
+        let frontier = Frontier::through(&[(12, 128), (26, 96), (55, 64)]);
         let mut deal = Deal::default();
         deal.of(&queue, &frontier, 9, false);
         assert_eq!(deal.loads, [(26, 95), (22, 80), (7, 45)]);
@@ -227,16 +217,12 @@ mod tests {
             Splits::default(),
         );
         assert_eq!(mapper.period(), 200 * US);
-        mapper.observe(0, &seen(queue(&[2; 32]), 4));
-        assert_eq!(mapper.decide(0), []);
-        mapper.observe(0, &seen(queue(&[2; 33]), 4));
-        let [Action::Lend { from: Core(0), to: Core(1), flows }] = &mapper.decide(0)[..] else {
-            panic!()
-        };
+        assert_eq!(mapper.decide(0, &seen(queue(&[2; 32]), 4)), []);
+        let lent = mapper.decide(0, &seen(queue(&[2; 33]), 4));
+        let [Action::Lend { from: Core(0), to: Core(1), flows }] = &lent[..] else { panic!() };
         assert_eq!(flows, &[Flow(32)]);
-        mapper.observe(0, &seen(queue(&[2; 33]), 0));
-        assert_eq!(mapper.decide(0), [], "there is no core to lend to");
-        assert_eq!(mapper.decide(0), [], "nothing new was seen");
+        let none = seen(queue(&[2; 33]), 0);
+        assert_eq!(mapper.decide(0, &none), [], "there is no core to lend to");
     }
 
     #[test]
@@ -245,10 +231,9 @@ mod tests {
         let mut mapper =
             CoreMapper::new(Core(0), 400 * US, &Settings::default(), figure_4_3(), splits);
         for (packets, functions, notes) in [(170, 1, 0), (250, 2, 0), (900, 2, 1)] {
-            mapper.observe(0, &seen(queue(&[packets]), 2));
             let expected =
                 Action::SplitChain { from: Core(0), to: Core(1), flow: Flow(0), functions };
-            assert_eq!(mapper.decide(0), [expected]);
+            assert_eq!(mapper.decide(0, &seen(queue(&[packets]), 2)), [expected]);
             assert_eq!(mapper.notes().len(), notes);
         }
     }

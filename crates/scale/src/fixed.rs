@@ -9,13 +9,12 @@ use crate::spread::resize;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fixed {
     cores: usize,
-    seen: Option<Observation>,
 }
 
 impl Fixed {
     /// Of a number that was chosen beforehand.
     pub fn new(cores: usize) -> Self {
-        Self { cores, seen: None }
+        Self { cores }
     }
 
     /// The cores for a load of so many cores, each with so much of its time used at the most.
@@ -29,15 +28,10 @@ impl Policy for Fixed {
         100 * MS
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, _: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
+    fn decide(&mut self, _: Nanos, seen: &Observation) -> Vec<Action> {
         match seen.dedicated().count() == self.cores {
             true => Vec::new(),
-            false => resize(&seen, self.cores, false),
+            false => resize(seen, self.cores, false),
         }
     }
 }

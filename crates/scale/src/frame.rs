@@ -156,7 +156,7 @@ impl Observation {
     }
 }
 
-/// What a policy orders. Orders of one decision are carried out in their order.
+/// What a policy orders. Orders of one decision are executed in their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// A spare core becomes a dedicated one.
@@ -298,11 +298,8 @@ pub trait Policy {
     /// How often it is to be asked.
     fn period(&self) -> Nanos;
 
-    /// Sees.
-    fn observe(&mut self, now: Nanos, seen: &Observation);
-
-    /// Decides by what was seen last. Without a new observation there is nothing to decide.
-    fn decide(&mut self, now: Nanos) -> Vec<Action>;
+    /// Decides by what is seen, once for each observation.
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action>;
 
     /// Takes what there is to say of decisions since it was last asked.
     fn notes(&mut self) -> Vec<Note> {

@@ -7,15 +7,13 @@ use serde::{Deserialize, Serialize};
 /// More flows never allow more packets. Beyond the last number of flows, a core does nothing in time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frontier {
-    /// Who measured it: a chain, a processor and a batch. A frontier of another one is none.
-    pub fingerprint: String,
     /// By number of flows, from none on.
     packets: Vec<u32>,
 }
 
 impl Frontier {
     /// Through points of flows and packets that were done: each point allows as many packets with fewer flows.
-    pub fn through(fingerprint: &str, points: &[(u32, u32)]) -> Self {
+    pub fn through(points: &[(u32, u32)]) -> Self {
         let most =
             points.iter().map(|(flows, _)| *flows).max().map_or(0, |flows| flows as usize + 1);
         let mut packets = vec![0; most.min(MOST_FLOWS)];
@@ -27,7 +25,7 @@ impl Frontier {
         for at in (1..packets.len()).rev() {
             packets[at - 1] = packets[at - 1].max(packets[at]);
         }
-        Self { fingerprint: fingerprint.into(), packets }
+        Self { packets }
     }
 
     /// The greatest number of packets with so many flows.
@@ -49,7 +47,7 @@ impl Frontier {
     pub fn flat(&self, least: bool) -> Self {
         let seen = self.packets.iter().copied().filter(|packets| *packets > 0);
         let level = if least { seen.min() } else { seen.max() }.unwrap_or(0);
-        Self { fingerprint: self.fingerprint.clone(), packets: vec![level; MOST_FLOWS] }
+        Self { packets: vec![level; MOST_FLOWS] }
     }
 
     /// Where the number of packets changes: flows, and packets that are done with up to so many.
@@ -57,20 +55,6 @@ impl Frontier {
         let next = |at: usize| self.packets.get(at + 1).copied().unwrap_or(0);
         let all = self.packets.iter().enumerate();
         all.filter(move |(at, packets)| **packets != next(*at)).map(|(at, p)| (at as u32, *p))
-    }
-
-    /// Whether it is for another chain, processor or batch.
-    ///
-    /// # Errors
-    /// Whose it is, and what to do.
-    pub fn check(&self, fingerprint: &str) -> Result<(), String> {
-        match self.fingerprint == fingerprint {
-            true => Ok(()),
-            false => Err(format!(
-                "the frontier is of '{}', and this is '{fingerprint}': profile it again",
-                self.fingerprint
-            )),
-        }
     }
 }
 
@@ -83,7 +67,7 @@ mod tests {
 
     #[test]
     fn more_flows_never_allow_more_packets() {
-        let frontier = Frontier::through("", &[(1, 160), (20, 96), (10, 90), (80, 64)]);
+        let frontier = Frontier::through(&[(1, 160), (20, 96), (10, 90), (80, 64)]);
         assert_eq!(
             [0, 1, 2, 10, 20, 21, 80, 81].map(|f| frontier.packets(f)),
             [160, 160, 96, 96, 96, 64, 64, 0]
@@ -96,15 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn a_frontier_of_another_chain_is_refused() {
-        let why =
-            Frontier::through("edge at 2.1 GHz", &[(1, 1)]).check("edge at 3 GHz").unwrap_err();
-        assert!(why.contains("edge at 2.1 GHz") && why.contains("profile it again"), "{why}");
-    }
-
-    #[test]
     fn nothing_hostile_takes_all_memory() {
-        assert_eq!(Frontier::through("", &[(u32::MAX, 7)]).packets(1), 0);
-        assert_eq!(Frontier::through("", &[]).packets(0), 0);
+        assert_eq!(Frontier::through(&[(u32::MAX, 7)]).packets(1), 0);
+        assert_eq!(Frontier::through(&[]).packets(0), 0);
     }
 }

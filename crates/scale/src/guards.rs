@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{Action, Core, Group, Nanos, Note, Observation, Policy, Role, S};
+use crate::frame::{Action, Core, Group, GroupSeen, Nanos, Note, Observation, Policy, S};
 
 /// What is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,8 @@ pub struct Guarded<P> {
     /// The policy.
     pub policy: P,
     settings: Settings,
-    last: Option<Observation>,
+    /// Of the last observation that was no worse: when it was made, and the dedicated cores in it.
+    last: Option<(Nanos, Vec<Core>)>,
     is_lost: bool,
     moved: BTreeMap<Group, Nanos>,
     spent: Vec<Nanos>,
@@ -87,7 +88,7 @@ impl<P: Policy> Guarded<P> {
         if now - seen.at > most {
             return Some(format!("the observation is {} ns old", now - seen.at));
         }
-        if self.last.as_ref().is_some_and(|last| last.at > seen.at) {
+        if self.last.as_ref().is_some_and(|last| last.0 > seen.at) {
             return Some("an observation is older than the one before it".into());
         }
         let is_number = |value: f64| value.is_finite() && value >= 0.0;
@@ -102,10 +103,8 @@ impl<P: Policy> Guarded<P> {
         {
             return Some("a bucket reports what is no number".into());
         }
-        let missing = |last: &Observation| {
-            last.dedicated().find(|of| seen.core(of.core).is_none()).map(|of| of.core)
-        };
-        let core = self.last.as_ref().and_then(missing)?;
+        let (_, dedicated) = self.last.as_ref()?;
+        let core = dedicated.iter().find(|core| seen.core(**core).is_none())?;
         Some(format!("nothing is known of core {}", core.0))
     }
 
@@ -134,7 +133,7 @@ impl<P: Policy> Guarded<P> {
         }
     }
 
-    /// What of a decision is carried out.
+    /// What of a decision is allowed.
     fn allowed(&mut self, now: Nanos, seen: &Observation, wanted: Vec<Action>) -> Vec<Action> {
         let Settings { least, most, moves, window, pause, confirm, .. } = self.settings;
         let mut have = seen.dedicated().count();
@@ -165,7 +164,7 @@ impl<P: Policy> Guarded<P> {
                 Action::Release(core) => kept.contains(core),
                 action => {
                     let rests = action.groups().any(|group| {
-                        let moves = |of: &crate::frame::GroupSeen| of.group == group && of.moves();
+                        let moves = |of: &GroupSeen| of.group == group && of.moves();
                         seen.groups.iter().any(moves) || self.moved.contains_key(&group)
                     });
                     let is_move = action.groups().next().is_some()
@@ -207,28 +206,23 @@ impl<P: Policy> Policy for Guarded<P> {
         self.policy.period()
     }
 
-    fn observe(&mut self, now: Nanos, seen: &Observation) {
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         if let Some(why) = self.wrong(now, seen) {
             if !self.is_lost {
                 self.note(now, format!("{why}: the last decision stands"));
             }
             self.is_lost = true;
-            return;
+            return Vec::new();
         }
         self.is_lost = false;
-        self.last = Some(seen.clone());
-        self.policy.observe(now, seen);
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        if self.frozen.is_some_and(|until| now < until) {
+        let is_known = self.last.as_ref().is_some_and(|last| last.0 == seen.at);
+        self.last = Some((seen.at, seen.dedicated().map(|of| of.core).collect()));
+        if is_known || self.frozen.is_some_and(|until| now < until) {
             return Vec::new();
         }
         self.frozen = None;
-        // A policy that did not observe anything new decides nothing.
-        let Some(seen) = self.last.clone().filter(|_| !self.is_lost) else { return Vec::new() };
-        let wanted = self.policy.decide(now);
-        let allowed = self.allowed(now, &seen, wanted);
+        let wanted = self.policy.decide(now, seen);
+        let allowed = self.allowed(now, seen, wanted);
         self.swings(now, &allowed);
         allowed
     }
@@ -240,34 +234,10 @@ impl<P: Policy> Policy for Guarded<P> {
     }
 }
 
-/// The cores that are dedicated after some orders.
-pub fn dedicated_after(seen: &Observation, actions: &[Action]) -> Vec<Core> {
-    let mut cores: Vec<Core> = seen.dedicated().map(|of| of.core).collect();
-    for action in actions {
-        match action {
-            Action::Add(core) => cores.push(*core),
-            Action::Release(core) => cores.retain(|of| of != core),
-            _ => {}
-        }
-    }
-    cores
-}
-
-/// Roles of cores as one character each, for notes and tests.
-pub fn roles(seen: &Observation) -> String {
-    let letter = |role| match role {
-        Role::Dedicated => 'd',
-        Role::Spare => '.',
-        Role::Starting => 's',
-        Role::Auxiliary => 'a',
-    };
-    seen.cores.iter().map(|of| letter(of.role)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{CoreSeen, GroupSeen, MS};
+    use crate::frame::{CoreSeen, MS, Role};
 
     /// Orders what it was given.
     #[derive(Clone)]
@@ -278,9 +248,7 @@ mod tests {
             100 * MS
         }
 
-        fn observe(&mut self, _: Nanos, _: &Observation) {}
-
-        fn decide(&mut self, _: Nanos) -> Vec<Action> {
+        fn decide(&mut self, _: Nanos, _: &Observation) -> Vec<Action> {
             self.0.clone()
         }
     }
@@ -311,8 +279,7 @@ mod tests {
 
     fn run(settings: &Settings, orders: &[Action], at: Nanos, dedicated: u32) -> Vec<Action> {
         let mut of = Guarded::new(Orders(orders.to_vec()), settings);
-        of.observe(at, &seen(at, dedicated));
-        of.decide(at)
+        of.decide(at, &seen(at, dedicated))
     }
 
     #[test]
@@ -336,8 +303,8 @@ mod tests {
     fn stale_missing_or_absurd_observations_hold_the_last_decision() {
         let mut of =
             Guarded::new(Orders(vec![shift(0, 1), Action::Release(Core(0))]), &Settings::default());
-        of.observe(S, &seen(S, 4));
-        assert_eq!(of.decide(S).len(), 2);
+        assert_eq!(of.decide(S, &seen(S, 4)).len(), 2);
+        assert_eq!(of.decide(S + 1, &seen(S, 4)), [], "nothing new was seen");
         let mut partial = seen(2 * S, 4);
         partial.cores.remove(0);
         let mut absurd = seen(2 * S, 4);
@@ -347,12 +314,11 @@ mod tests {
         for (wrong, expected) in all.into_iter().zip(expected) {
             let mut of = of.clone();
             of.notes();
-            of.observe(2 * S, &wrong);
-            assert_eq!(of.decide(2 * S), []);
+            assert_eq!(of.decide(2 * S, &wrong), []);
             let notes = of.notes();
             assert!(notes[0].why.contains(expected), "{notes:?}");
-            of.observe(3 * S, &seen(3 * S, 4));
-            assert_eq!(of.decide(3 * S).len(), 2, "what is known again is decided by");
+            let again = seen(3 * S, 4);
+            assert_eq!(of.decide(3 * S, &again).len(), 2, "what is known again is decided by");
         }
     }
 
@@ -360,12 +326,8 @@ mod tests {
     fn fewer_cores_must_be_confirmed_and_groups_pause() {
         let settings = Settings { confirm: 3, pause: S, ..Settings::default() };
         let mut of = Guarded::new(Orders(vec![shift(0, 1), Action::Release(Core(0))]), &settings);
-        let lengths: Vec<usize> = (1..=4)
-            .map(|at| {
-                of.observe(at * 100 * MS, &seen(at * 100 * MS, 4));
-                of.decide(at * 100 * MS).len()
-            })
-            .collect();
+        let lengths: Vec<usize> =
+            (1..=4).map(|at| of.decide(at * 100 * MS, &seen(at * 100 * MS, 4)).len()).collect();
         assert_eq!(lengths, [0, 0, 2, 0]);
     }
 
@@ -376,8 +338,7 @@ mod tests {
         for at in 0..20 {
             let core = Core(6);
             of.policy.0 = vec![if at % 2 == 0 { Action::Add(core) } else { Action::Release(core) }];
-            of.observe(at * S, &seen(at * S, 4));
-            decisions += of.decide(at * S).len();
+            decisions += of.decide(at * S, &seen(at * S, 4)).len();
         }
         assert_eq!(decisions, 9, "eight reversals");
         assert!(of.notes().iter().any(|of| of.why.contains("core 6 came and went too often")));
@@ -388,14 +349,11 @@ mod tests {
     fn a_restart_goes_on_where_it_was() {
         let mut of = Guarded::new(crate::Knative::new(&Default::default()), &Settings::default());
         for at in 0..40 {
-            of.observe(at * 2 * S, &seen(at * 2 * S, 4));
-            of.decide(at * 2 * S);
+            of.decide(at * 2 * S, &seen(at * 2 * S, 4));
         }
         let text = serde_json::to_string(&of).unwrap();
         let mut back: Guarded<crate::Knative> = serde_json::from_str(&text).unwrap();
         let next = seen(80 * S, 4);
-        of.observe(80 * S, &next);
-        back.observe(80 * S, &next);
-        assert_eq!(of.decide(80 * S), back.decide(80 * S));
+        assert_eq!(of.decide(80 * S, &next), back.decide(80 * S, &next));
     }
 }

@@ -34,13 +34,12 @@ impl Default for Settings {
 pub struct Hpa {
     settings: Settings,
     past: Vec<(Nanos, usize)>,
-    seen: Option<Observation>,
 }
 
 impl Hpa {
     /// One that recommended nothing yet.
     pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), past: Vec::new(), seen: None }
+        Self { settings: settings.clone(), past: Vec::new() }
     }
 
     /// The number of cores that loads ask for.
@@ -60,13 +59,8 @@ impl Policy for Hpa {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
-        let loads = loads(&seen);
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
+        let loads = loads(seen);
         let Settings { window, grow, step, .. } = self.settings;
         self.past.retain(|(at, _)| now.saturating_sub(*at) < window);
         self.past.push((now, self.desired(&loads)));
@@ -74,7 +68,7 @@ impl Policy for Hpa {
         let have = loads.len();
         let most = (have * grow).max(have + step);
         let want = if stable > have { self.desired(&loads).clamp(have, most) } else { stable };
-        if want == have { Vec::new() } else { resize(&seen, want, true) }
+        if want == have { Vec::new() } else { resize(seen, want, true) }
     }
 }
 
@@ -88,11 +82,8 @@ mod tests {
             true => CoreSeen { load, ..CoreSeen::idle(Core(core), Role::Dedicated) },
             false => CoreSeen::idle(Core(core), Role::Spare),
         };
-        of.observe(
-            now,
-            &Observation { cores: (0..20).map(core).collect(), ..Observation::default() },
-        );
-        of.decide(now)
+        let cores = (0..20).map(core).collect();
+        of.decide(now, &Observation { cores, ..Observation::default() })
     }
 
     /// The documentation's own arithmetic: a metric of twice the target doubles, half of it halves; within 0.1 nothing happens.

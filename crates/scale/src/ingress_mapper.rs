@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{Action, MS, Nanos, Note, Observation, Policy, Prefix, Server, ServerSeen};
+use crate::frame::{Action, MS, Nanos, Observation, Policy, Server, ServerSeen};
 
 /// What is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,16 +35,12 @@ pub struct IngressMapper {
     settings: Settings,
     /// Cores of a server.
     cores: u32,
-    unseen: Vec<Prefix>,
-    servers: Vec<ServerSeen>,
-    notes: Vec<Note>,
 }
 
 impl IngressMapper {
     /// One for servers with so many cores.
     pub fn new(settings: &Settings, cores: u32) -> Self {
-        let (unseen, servers, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { settings: settings.clone(), cores, unseen, servers, notes }
+        Self { settings: settings.clone(), cores }
     }
 
     /// The server of an unseen prefix: the one with the most dedicated cores below τ, else one without any, else the one
@@ -64,18 +60,9 @@ impl Policy for IngressMapper {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.unseen.clone_from(&seen.unseen);
-        self.servers.clone_from(&seen.servers);
-    }
-
-    fn decide(&mut self, _: Nanos) -> Vec<Action> {
-        let Some(to) = self.server(&self.servers) else { return Vec::new() };
-        self.unseen.drain(..).map(|prefix| Action::Steer { prefix, to }).collect()
-    }
-
-    fn notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
+    fn decide(&mut self, _: Nanos, seen: &Observation) -> Vec<Action> {
+        let Some(to) = self.server(&seen.servers) else { return Vec::new() };
+        seen.unseen.iter().map(|&prefix| Action::Steer { prefix, to }).collect()
     }
 }
 

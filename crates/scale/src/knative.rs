@@ -46,13 +46,12 @@ pub struct Knative {
     since: Option<Nanos>,
     /// When it last had reason to panic, and the most cores that it wanted then.
     panic: Option<(Nanos, usize)>,
-    seen: Option<Observation>,
 }
 
 impl Knative {
     /// One that knows nothing yet.
     pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), past: Vec::new(), since: None, panic: None, seen: None }
+        Self { settings: settings.clone(), past: Vec::new(), since: None, panic: None }
     }
 
     fn wanted(&self, now: Nanos, window: Nanos) -> usize {
@@ -72,17 +71,11 @@ impl Policy for Knative {
         self.settings.period
     }
 
-    fn observe(&mut self, now: Nanos, seen: &Observation) {
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
+        let Settings { stable, panic, threshold, shrink, .. } = self.settings;
         self.since.get_or_insert(now);
-        let stable = self.settings.stable;
         self.past.retain(|(at, _)| now.saturating_sub(*at) < stable);
         self.past.push((now, loads(seen).iter().sum()));
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
-        let Settings { stable, panic, threshold, shrink, .. } = self.settings;
         // Cores that start count: they were ordered for this very load.
         let have = seen.dedicated().count();
         let (slow, fast) = (self.wanted(now, stable), self.wanted(now, panic));
@@ -100,7 +93,7 @@ impl Policy for Knative {
             }
             None => slow.max((have as f64 / shrink).ceil() as usize),
         };
-        if want == have { Vec::new() } else { resize(&seen, want, true) }
+        if want == have { Vec::new() } else { resize(seen, want, true) }
     }
 }
 
@@ -116,10 +109,10 @@ mod tests {
             CoreSeen { load, ..CoreSeen::idle(Core(core as u32), *role) }
         };
         let cores = roles.iter().enumerate().map(core).collect();
-        of.observe(now, &Observation { cores, ..Observation::default() });
+        let seen = Observation { cores, ..Observation::default() };
         let have =
             roles.iter().filter(|role| matches!(role, Role::Dedicated | Role::Starting)).count();
-        of.decide(now).iter().fold(have, |have, action| match action {
+        of.decide(now, &seen).iter().fold(have, |have, action| match action {
             Action::Add(_) => have + 1,
             Action::Release(_) => have - 1,
             _ => have,

@@ -30,7 +30,7 @@ pub use frame::{
     Role, S, Server, ServerSeen, US, Waiting,
 };
 pub use frontier::Frontier;
-pub use guards::{Guarded, dedicated_after, roles};
+pub use guards::Guarded;
 pub use hpa::Hpa;
 pub use ingress_mapper::IngressMapper;
 pub use knative::Knative;
@@ -118,12 +118,8 @@ impl Policy for Scaler {
         }
     }
 
-    fn observe(&mut self, now: Nanos, seen: &Observation) {
-        self.policy().observe(now, seen);
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        self.policy().decide(now)
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
+        self.policy().decide(now, seen)
     }
 
     fn notes(&mut self) -> Vec<Note> {

@@ -30,7 +30,6 @@ pub struct Pmd {
     settings: Settings,
     /// By core: looks in a row that found it overloaded.
     looks: Vec<(Core, u32)>,
-    seen: Option<Observation>,
     notes: Vec<Note>,
 }
 
@@ -43,7 +42,7 @@ fn variance(loads: &[f64]) -> f64 {
 impl Pmd {
     /// One that has not looked yet.
     pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), looks: Vec::new(), seen: None, notes: Vec::new() }
+        Self { settings: settings.clone(), looks: Vec::new(), notes: Vec::new() }
     }
 }
 
@@ -52,12 +51,7 @@ impl Policy for Pmd {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let before = std::mem::take(&mut self.looks);
         for of in seen.dedicated() {
             let past = before.iter().find(|(core, _)| *core == of.core).map_or(0, |(_, n)| *n);
@@ -126,10 +120,7 @@ mod tests {
     #[test]
     fn the_sixth_look_in_a_row_moves_queues() {
         let mut of = Pmd::new(&Settings::default());
-        let mut look = |busy| {
-            of.observe(0, &seen(&[(0, 0.6), (0, 0.36), (1, 0.1)], busy));
-            of.decide(0).len()
-        };
+        let mut look = |busy| of.decide(0, &seen(&[(0, 0.6), (0, 0.36), (1, 0.1)], busy)).len();
         assert_eq!([0.96; 5].map(&mut look), [0; 5]);
         assert_eq!(look(0.5), 0, "the row is broken");
         assert_eq!([0.96; 6].map(&mut look), [0, 0, 0, 0, 0, 1]);
@@ -139,8 +130,7 @@ mod tests {
     fn one_queue_that_is_too_much_gains_nothing_by_moving() {
         let mut of = Pmd::new(&Settings::default());
         for _ in 0..12 {
-            of.observe(0, &seen(&[(0, 1.0), (1, 0.1)], 1.0));
-            assert_eq!(of.decide(0), []);
+            assert_eq!(of.decide(0, &seen(&[(0, 1.0), (1, 0.1)], 1.0)), []);
         }
         assert!(of.notes()[0].why.contains("variance"));
     }

@@ -31,14 +31,13 @@ impl Default for Settings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RssPlusPlus {
     settings: Settings,
-    seen: Option<Observation>,
     notes: Vec<Note>,
 }
 
 impl RssPlusPlus {
     /// One that has seen nothing.
     pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), seen: None, notes: Vec::new() }
+        Self { settings: settings.clone(), notes: Vec::new() }
     }
 
     /// How many cores there are to be for some loads.
@@ -60,13 +59,8 @@ impl Policy for RssPlusPlus {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
-        let loads = loads(&seen);
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
+        let loads = loads(seen);
         let want = self.cores(&loads);
         if want != loads.len() {
             let why = format!(
@@ -76,7 +70,7 @@ impl Policy for RssPlusPlus {
             );
             self.notes.push(Note { at: now, why });
         }
-        resize(&seen, want, true)
+        resize(seen, want, true)
     }
 
     fn notes(&mut self) -> Vec<Note> {
@@ -121,7 +115,9 @@ mod tests {
             ..Observation::default()
         };
         let mut of = RssPlusPlus::new(&Settings::default());
-        of.observe(0, &seen);
-        assert_eq!(of.decide(0), [Action::Move { group: Group(0), from: Core(0), to: Core(1) }]);
+        assert_eq!(
+            of.decide(0, &seen),
+            [Action::Move { group: Group(0), from: Core(0), to: Core(1) }]
+        );
     }
 }

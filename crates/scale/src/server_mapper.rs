@@ -27,7 +27,6 @@ pub struct ServerMapper {
     settings: Settings,
     /// Flows against packets a second.
     table: Frontier,
-    seen: Option<Observation>,
     notes: Vec<Note>,
 }
 
@@ -57,7 +56,7 @@ impl Cell {
 impl ServerMapper {
     /// One that knows what a core bears.
     pub fn new(settings: &Settings, table: Frontier) -> Self {
-        Self { settings: settings.clone(), table, seen: None, notes: Vec::new() }
+        Self { settings: settings.clone(), table, notes: Vec::new() }
     }
 
     fn bears(&self, cell: &Cell, bucket: Option<&GroupSeen>) -> bool {
@@ -108,12 +107,7 @@ impl Policy for ServerMapper {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let empty = |core| Cell { core, flows: 0.0, rate: 0.0, buckets: Vec::new() };
         let mut cells: Vec<Cell> = seen.dedicated().map(|of| empty(of.core)).collect();
         for bucket in &seen.groups {
@@ -244,10 +238,9 @@ mod tests {
             groups: buckets.to_vec(),
             ..Observation::default()
         };
-        let table = Frontier::through("", &[(100, 1300), (220, 1000), (300, 500)]);
+        let table = Frontier::through(&[(100, 1300), (220, 1000), (300, 500)]);
         let mut mapper = ServerMapper::new(&Settings::default(), table);
-        mapper.observe(0, &seen);
-        mapper.decide(0)
+        mapper.decide(0, &seen)
     }
 
     /// Figure 4.4: of core 1's buckets, <50, 1000> goes to core 2.

@@ -58,14 +58,13 @@ pub struct Quadrant {
     settings: Settings,
     slo: Nanos,
     profile: Profile,
-    seen: Option<Observation>,
     notes: Vec<Note>,
 }
 
 impl Quadrant {
     /// One for an SLO.
     pub fn new(settings: &Settings, slo: Nanos, profile: Profile) -> Self {
-        Self { settings: settings.clone(), slo, profile, seen: None, notes: Vec::new() }
+        Self { settings: settings.clone(), slo, profile, notes: Vec::new() }
     }
 
     /// The 99th percentile of the latency: a packet waits for the batch before it and for its own.
@@ -93,12 +92,7 @@ impl Policy for Quadrant {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let Settings { alpha, beta, most, half, pool, .. } = self.settings;
         let (low, high) = (alpha * self.slo as f64, beta * self.slo as f64);
         let best = self.profile.most;
@@ -228,8 +222,8 @@ mod tests {
             core(2, 4.5e5, 33 * US),
             core(3, 9.5e5, 10 * US),
         ];
-        of.observe(0, &Observation { cores, ..Observation::default() });
-        let places: Vec<Core> = of.decide(0).iter().filter_map(Action::to).collect();
+        let seen = Observation { cores, ..Observation::default() };
+        let places: Vec<Core> = of.decide(0, &seen).iter().filter_map(Action::to).collect();
         assert_eq!(places, [Core(1), Core(0)]);
     }
 
@@ -238,9 +232,9 @@ mod tests {
         let mut of = quadrant(&Settings::default());
         let idle = |n| CoreSeen::idle(Core(n), Role::Dedicated);
         let cores = vec![core(0, 2e5, 10 * US), idle(1), idle(2), idle(3)];
-        of.observe(0, &Observation { cores, ..Observation::default() });
+        let seen = Observation { cores, ..Observation::default() };
         let released: Vec<Action> =
-            of.decide(0).into_iter().filter(|of| matches!(of, Action::Release(_))).collect();
+            of.decide(0, &seen).into_iter().filter(|of| matches!(of, Action::Release(_))).collect();
         assert_eq!(released, [Action::Release(Core(2)), Action::Release(Core(3))]);
     }
 
@@ -248,8 +242,8 @@ mod tests {
     fn flows_leave_a_core_above_beta_for_a_spare_one() {
         let mut of = quadrant(&Settings { pool: 0, ..Settings::default() });
         let cores = vec![core(0, 5e5, 58 * US), CoreSeen::idle(Core(1), Role::Spare)];
-        of.observe(0, &Observation { cores, ..Observation::default() });
-        let actions = of.decide(0);
+        let seen = Observation { cores, ..Observation::default() };
+        let actions = of.decide(0, &seen);
         assert_eq!(actions[0], Action::Add(Core(1)));
         assert!(
             matches!(actions[1], Action::Migrate { from: Core(0), to: Core(1), rate } if rate == 250_000.0),

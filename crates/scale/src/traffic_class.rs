@@ -79,7 +79,6 @@ pub struct Metron {
     past: BTreeMap<Core, Past>,
     added: Option<Nanos>,
     removed: Option<Nanos>,
-    seen: Option<Observation>,
     notes: Vec<Note>,
 }
 
@@ -94,7 +93,7 @@ impl Metron {
     /// One that knows nothing yet.
     pub fn new(settings: &Settings) -> Self {
         let (past, notes) = (BTreeMap::new(), Vec::new());
-        Self { settings: settings.clone(), past, added: None, removed: None, seen: None, notes }
+        Self { settings: settings.clone(), past, added: None, removed: None, notes }
     }
 
     fn found(&self, of: &CoreSeen) -> Option<Found> {
@@ -224,7 +223,7 @@ impl Policy for Metron {
         self.settings.period
     }
 
-    fn observe(&mut self, _: Nanos, seen: &Observation) {
+    fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let (rise, fall) = (self.settings.rise, self.settings.fall);
         for of in seen.dedicated() {
             let past =
@@ -232,11 +231,6 @@ impl Policy for Metron {
             let weight = if of.useful > past.useful { rise } else { fall };
             past.useful += (of.useful - past.useful) * weight;
         }
-        self.seen = Some(seen.clone());
-    }
-
-    fn decide(&mut self, now: Nanos) -> Vec<Action> {
-        let Some(seen) = self.seen.take() else { return Vec::new() };
         let (mut actions, mut touched): (Vec<Action>, Vec<Core>) = (Vec::new(), Vec::new());
         let mut cores: Vec<CoreSeen> = seen.dedicated().copied().collect();
         cores.sort_by(|a, b| b.load.total_cmp(&a.load).then(a.core.cmp(&b.core)));
@@ -245,7 +239,7 @@ impl Policy for Metron {
                 && self.found(of) == Some(Found::TooMuch)
                 && self.may(self.added, now)
             {
-                let split = self.split(now, &seen, of, &touched);
+                let split = self.split(now, seen, of, &touched);
                 touched.extend(split.iter().filter_map(Action::to));
                 actions.extend(split);
             }
@@ -258,7 +252,7 @@ impl Policy for Metron {
                 && self.found(of) == Some(Found::TooLittle)
                 && self.may(self.removed, now)
             {
-                actions.extend(self.merge(now, &seen, of, &touched));
+                actions.extend(self.merge(now, seen, of, &touched));
             }
         }
         for of in &cores {
@@ -298,29 +292,24 @@ mod tests {
         Observation { cores, groups, ..Observation::default() }
     }
 
-    fn run(metron: &mut Metron, now: Nanos, seen: &Observation) -> Vec<Action> {
-        metron.observe(now, seen);
-        metron.decide(now)
-    }
-
     #[test]
     fn load_above_three_quarters_splits_to_a_spare_core_once_in_three_seconds() {
         let mut metron = Metron::new(&Settings::default());
         let all = seen(&[core(0, 0.5), core(1, 0.8)], 64);
         let split =
             [Action::Add(Core(9)), Action::Split { group: Group(1), from: Core(1), to: Core(9) }];
-        assert_eq!(run(&mut metron, 0, &all), split);
-        assert_eq!(run(&mut metron, 500 * MS, &all), []);
-        assert_eq!(run(&mut metron, 2999 * MS, &all), []);
-        assert_eq!(run(&mut metron, 3 * S, &all), split);
+        assert_eq!(metron.decide(0, &all), split);
+        assert_eq!(metron.decide(500 * MS, &all), []);
+        assert_eq!(metron.decide(2999 * MS, &all), []);
+        assert_eq!(metron.decide(3 * S, &all), split);
     }
 
     #[test]
     fn load_that_will_be_too_much_at_its_last_change_splits_too() {
         let mut metron = Metron::new(&Settings::default());
-        assert_eq!(run(&mut metron, 0, &seen(&[core(0, 0.4)], 64)), []);
+        assert_eq!(metron.decide(0, &seen(&[core(0, 0.4)], 64)), []);
         assert_eq!(
-            run(&mut metron, 500 * MS, &seen(&[core(0, 0.6)], 64)).len(),
+            metron.decide(500 * MS, &seen(&[core(0, 0.6)], 64)).len(),
             2,
             "0.6 + 0.2 > 0.75"
         );
@@ -332,31 +321,31 @@ mod tests {
         let mut metron = Metron::new(&Settings::default());
         let all = seen(&[core(0, 0.1), core(1, 0.2), core(2, 0.6)], 64);
         let merge = Action::Merge { group: Group(0), from: Core(0), into: Group(1), to: Core(1) };
-        assert_eq!(run(&mut metron, 0, &all), [merge, Action::Release(Core(0))]);
+        assert_eq!(metron.decide(0, &all), [merge, Action::Release(Core(0))]);
     }
 
     #[test]
     fn a_single_flow_is_not_split_and_the_note_says_so() {
         let mut metron = Metron::new(&Settings::default());
-        assert_eq!(run(&mut metron, 0, &seen(&[core(0, 1.0)], 1)), []);
+        assert_eq!(metron.decide(0, &seen(&[core(0, 1.0)], 1)), []);
         assert!(metron.notes()[0].why.contains("single flows"));
     }
 
     #[test]
     fn loss_splits_whatever_the_load() {
         let mut metron = Metron::new(&Settings { signal: Signal::Loss, ..Settings::default() });
-        assert_eq!(run(&mut metron, 0, &seen(&[core(0, 1.0)], 64)), []);
+        assert_eq!(metron.decide(0, &seen(&[core(0, 1.0)], 64)), []);
         let lossy = CoreSeen { lost: 1, ..core(0, 0.3) };
-        assert_eq!(run(&mut metron, 500 * MS, &seen(&[lossy], 64)).len(), 2);
+        assert_eq!(metron.decide(500 * MS, &seen(&[lossy], 64)).len(), 2);
     }
 
     #[test]
     fn useful_polls_are_smoothed_upwards_by_half_and_downwards_by_less() {
         let mut metron = Metron::new(&Settings { signal: Signal::Polls, ..Settings::default() });
         let all = seen(&[core(0, 0.95)], 64);
-        assert_eq!(run(&mut metron, 0, &all), [], "0.475 is not above 0.7");
-        assert_eq!(run(&mut metron, 500 * MS, &all).len(), 2, "0.7125 is");
-        assert_eq!(run(&mut metron, 5 * S, &all), [], "5 s are not over");
-        assert_eq!(run(&mut metron, 5500 * MS, &all).len(), 2);
+        assert_eq!(metron.decide(0, &all), [], "0.475 is not above 0.7");
+        assert_eq!(metron.decide(500 * MS, &all).len(), 2, "0.7125 is");
+        assert_eq!(metron.decide(5 * S, &all), [], "5 s are not over");
+        assert_eq!(metron.decide(5500 * MS, &all).len(), 2);
     }
 }

@@ -14,7 +14,7 @@ fn policies() -> Vec<(&'static str, Scaler)> {
     let of = Settings::default();
     let metron =
         |signal| Scaler::Metron(Metron::new(&MetronSettings { signal, ..of.metron.clone() }));
-    let table = Frontier::through("", &[(60, 900_000)]);
+    let table = Frontier::through(&[(60, 900_000)]);
     vec![
         ("fixed", Scaler::Fixed(scale::Fixed::new(7))),
         ("metron by load", metron(Signal::Load)),
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Has a policy decide once; checks each order, and carries it out.
+    /// Has a policy decide once; checks each order, and executes it.
     fn step(&mut self, policy: &mut Guarded<Scaler>, random: &mut fastrand::Rng) -> Vec<Action> {
         self.now += policy.period();
         let mut arrived = Vec::new();
@@ -126,16 +126,15 @@ impl Server {
             }
         }
         self.last = self.seen();
-        policy.observe(self.now, &self.last);
-        let actions = policy.decide(self.now);
+        let actions = policy.decide(self.now, &self.last);
         for action in &actions {
-            self.carry_out(action, random);
+            self.execute(action, random);
         }
         assert!(self.dedicated() >= 1);
         actions
     }
 
-    fn carry_out(&mut self, action: &Action, random: &mut fastrand::Rng) {
+    fn execute(&mut self, action: &Action, random: &mut fastrand::Rng) {
         if let Some(to) = action.to() {
             assert_eq!(self.roles[to.0 as usize], Role::Dedicated, "{action:?}");
             assert!(!self.retiring[to.0 as usize] && action.from() != Some(to), "{action:?}");
@@ -236,9 +235,7 @@ fn each_group_has_one_owner_and_nothing_moves_while_it_moves() {
 #[test]
 fn bounds_hold() {
     for (name, policy) in policies() {
-        let settings = scale::Settings::default().guards;
-        let settings = serde_json::to_value(settings).unwrap();
-        let mut settings = settings;
+        let mut settings = serde_json::to_value(Settings::default().guards).unwrap();
         (settings["least"], settings["most"]) = (4.into(), 8.into());
         let mut policy = Guarded::new(policy, &serde_json::from_value(settings).unwrap());
         let mut random = fastrand::Rng::with_seed(3);
@@ -329,8 +326,7 @@ fn names_of_cores_decide_nothing() {
             for of in &mut seen.groups {
                 (of.core, of.next) = (rename(of.core), of.next.map(rename));
             }
-            other.observe(server.now, &seen);
-            let found = other.decide(server.now);
+            let found = other.decide(server.now, &seen);
             let text = serde_json::to_string(&found).unwrap();
             let expected: Vec<Action> =
                 actions.iter().map(|action| renamed_action(action, rename)).collect();

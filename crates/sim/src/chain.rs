@@ -76,11 +76,6 @@ impl Chain {
         self.cycles(size, 0..self.functions.len())
     }
 
-    /// Who measured a frontier, for telling it from others.
-    pub fn fingerprint(&self, core: &CoreCosts) -> String {
-        format!("{} at {} Hz in batches of {}", self.name, core.hertz, core.batch)
-    }
-
     /// Cycles for so many packets of so many flows that are new: any of those that wait may be.
     fn together(&self, core: &CoreCosts, size: u16, (flows, packets): (u64, u64)) -> u64 {
         let batches = packets.div_ceil(core.batch.max(1) as u64);
@@ -111,7 +106,7 @@ impl Chain {
             let whole = packets - packets % batch;
             points.push((flows as u32, if whole >= flows.max(1) { whole } else { packets } as u32));
         }
-        Frontier::through(&self.fingerprint(core), &points)
+        Frontier::through(&points)
     }
 
     /// Flows active in an epoch against packets a second that a core bears, with a share of its time used.
@@ -128,7 +123,7 @@ impl Chain {
             }
             points.push((flows as u32, rate.min(4e9) as u32));
         }
-        Frontier::through(&self.fingerprint(core), &points)
+        Frontier::through(&points)
     }
 
     /// Packets of one flow that a core does in an epoch if another one runs the last functions, by how many these are.

@@ -1,4 +1,4 @@
-//! What policies see of the simulated rack, and how their orders are carried out, each after the time that its device takes.
+//! What policies see of the simulated rack, and how their orders are executed, each after the time that its device takes.
 
 use std::ops::Range;
 
@@ -124,8 +124,7 @@ impl World<'_> {
         let servers: Vec<ServerSeen> = (0..rack.servers.len()).map(seen).collect();
         let unseen = vec![Prefix(prefix as u32)];
         let seen = Observation { at: self.now, servers, unseen, ..Observation::default() };
-        self.ingress.observe(self.now, &seen);
-        let to = self.ingress.decide(self.now).into_iter().find_map(|action| match action {
+        let to = self.ingress.decide(self.now, &seen).into_iter().find_map(|action| match action {
             Action::Steer { to: Server(to), .. } => Some(to),
             _ => None,
         });
@@ -261,8 +260,7 @@ impl World<'_> {
         let window = self.now - self.sites[site].asked;
         let seen = self.observation(site);
         let policy = &mut self.sites[site].policy;
-        policy.observe(self.now, &seen);
-        let actions = policy.decide(self.now);
+        let actions = policy.decide(self.now, &seen);
         let notes = policy.notes();
         self.note(notes);
         self.tally.decisions += u64::from(!actions.is_empty());
@@ -301,7 +299,7 @@ impl World<'_> {
                     places.push((to, room));
                     continue;
                 }
-                // Orders of core mappers and of the ingress are carried out where these are asked.
+                // Orders of core mappers and of the ingress are executed where these are asked.
                 _ => continue,
             };
             self.after(after, effect);

@@ -96,7 +96,7 @@ impl Flows {
         self.numbers.len()
     }
 
-    /// Numbers that were ever given out lie below this.
+    /// Numbers that were ever in use lie below this.
     pub(crate) fn end(&self) -> usize {
         self.states.len()
     }

@@ -133,7 +133,7 @@ pub struct Report {
     pub nic_updates: u64,
     /// Changes of the switch's rules.
     pub switch_updates: u64,
-    /// Events that were carried out, packets among them.
+    /// Events that happened, packets among them.
     pub events: u64,
     /// What policies had to say.
     pub notes: Vec<Note>,

@@ -152,11 +152,6 @@ impl Scheme {
         let boost = mapper.is_some() && !on_demand && name != "ironside-no-boost";
         Ok(Self { name: name.into(), mode, mapper, boost, on_demand, ours: name == "ours", above })
     }
-
-    /// Whether its number of cores comes from the whole trace.
-    pub fn is_beforehand(&self) -> bool {
-        matches!(self.above, Above::Fixed(Beforehand::Peak | Beforehand::Mean))
-    }
 }
 
 /// A run: all that decides what comes of it, besides the trace.

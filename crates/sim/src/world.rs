@@ -489,8 +489,7 @@ impl<'a> World<'a> {
                 queue: waiting,
                 ..Observation::default()
             };
-            mapper.observe(self.now, &seen);
-            for action in mapper.decide(self.now) {
+            for action in mapper.decide(self.now, &seen) {
                 self.lend(action);
             }
             waiting = seen.queue;
@@ -540,7 +539,7 @@ impl<'a> World<'a> {
         Loan { core, turn }
     }
 
-    /// Carries out what a core mapper ordered.
+    /// Executes what a core mapper ordered.
     fn lend(&mut self, action: Action) {
         match action {
             Action::Lend { from: Core(from), to: Core(to), flows } => {
