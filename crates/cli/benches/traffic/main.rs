@@ -103,6 +103,11 @@ impl Case<'_> {
 
     /// Starts a variant, lets the traffic settle and measures.
     fn run(&self, variant: Variant, digests: bool) -> Run {
+        self.run_in_bursts(variant, digests, BURST)
+    }
+
+    /// The same in bursts of so many packets.
+    fn run_in_bursts(&self, variant: Variant, digests: bool, burst: usize) -> Run {
         let chain = if variant == Bare { &BARE } else { self.chain };
         let path = match variant {
             Bare | Elements => Execution::Native,
@@ -111,7 +116,7 @@ impl Case<'_> {
         let clock = VirtualClock::new(START);
         let gap = self.traffic.gap(self.chain.tables);
         let mut devices = Memory::new(&self.workload, (clock.clone(), gap), digests);
-        let source = format!("FromDump(in, BURST {BURST})");
+        let source = format!("FromDump(in, BURST {burst})");
         let text = chain.text(&self.workload, &source, "ToDump(out)");
         let (_, mut router) =
             support::load(chain.name, text, Path::new("."), &mut devices, Box::new(clock), path);
@@ -120,13 +125,13 @@ impl Case<'_> {
         }
         let received = &*devices.received;
         let begin = ThreadTime::now();
-        (0..self.workload.settle / BURST as u64).for_each(|_| {
+        (0..self.workload.settle / BURST as u64 * (BURST / burst) as u64).for_each(|_| {
             router.round();
         });
         let start = begin.elapsed().as_nanos() as f64 / received.get() as f64;
         received.set(0);
         let mut stretches = Vec::with_capacity(self.stretches());
-        measured_stretches(&mut router, received, &mut stretches);
+        measured_stretches(&mut router, received, &mut stretches, BURST / burst);
         Run { start, stretches, received: received.get(), sent: devices.sent.get() }
     }
 }
@@ -134,10 +139,15 @@ impl Case<'_> {
 /// Moves as many stretches of packets as there is room for, and notes nanoseconds per packet. Callgrind
 /// counts what happens in here.
 #[inline(never)]
-fn measured_stretches(router: &mut Router, received: &Cell<u64>, stretches: &mut Vec<f64>) {
+fn measured_stretches(
+    router: &mut Router,
+    received: &Cell<u64>,
+    stretches: &mut Vec<f64>,
+    rounds_of_burst: usize,
+) {
     while stretches.len() < stretches.capacity() {
         let (before, begin) = (received.get(), ThreadTime::now());
-        (0..STRETCH).for_each(|_| {
+        (0..STRETCH * rounds_of_burst).for_each(|_| {
             router.round();
         });
         let packets = (received.get() - before) as f64;
@@ -282,9 +292,17 @@ fn main() -> ExitCode {
 fn compare(case: &Case<'_>, rounds: usize, has_fastclick: bool) -> Finding {
     let check = [Elements, Synthesised].map(|variant| case.run(variant, true));
     let [expected, other] = check.each_ref().map(|run| run.sent);
+    // Elements that split a batch send each part on its own. A translator behind them then meets flows in another order, and
+    // gives them other ports. Packets that come one by one have one order.
+    let is_same_one_by_one = || {
+        let [elements, other] =
+            [Elements, Synthesised].map(|variant| case.run_in_bursts(variant, true, 1).sent);
+        elements == other
+    };
     let output = match () {
         () if expected == other => Output::Same,
         () if (Sent { digest: expected.digest, ..other }) == expected => Output::OtherOrder,
+        () if is_same_one_by_one() => Output::OtherOrder,
         () => Output::Different,
     };
     // Replies that come back would need FastClick to make them.
