@@ -10,8 +10,8 @@ use crate::Failure;
 /// Bytes of a file; the one before is kept.
 const LONGEST: u64 = 1 << 20;
 
-/// The log of an NF.
-pub(crate) fn path(folder: &Path, name: &str) -> PathBuf {
+/// The log of an NF, in the folder of its service.
+pub fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }
 

@@ -23,7 +23,8 @@ use crate::manifest::{Function, HandOff, HostChain, Policy};
 use crate::scheduler::{self, Class};
 use crate::{Failure, Journal};
 
-pub use control::{Client, Log, NfStatus, Request, Status};
+pub use crate::log::path as log_path;
+pub use control::{Client, NfStatus, Request, Status};
 use mover::Mover;
 
 /// Packets of a batch where the manifest does not say, to begin with.

@@ -56,6 +56,18 @@ impl Tagged {
         self.lab.ip("left", &["neigh", "replace", "10.1.0.1", "lladdr", tag, "dev", "veth0"]);
     }
 
+    /// The left host sends so many packets as a group's.
+    fn send(&self, group: usize, count: usize) {
+        self.tag(group);
+        let send = move || {
+            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+            for _ in 0..count {
+                socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
+            }
+        };
+        self.lab.at("left", send).join().unwrap();
+    }
+
     /// Packets that a worker has handed to another.
     fn handed(&self, from: usize, to: usize) -> u64 {
         let known = self.ask(&["dispatch"]);
@@ -441,14 +453,7 @@ fn queues_are_as_long_as_what_waits_of_each_group() {
         FromDevice(right) -> Discard;";
     let tagged = Tagged::run(chain, "af-packet-mmsg", &["--dispatch", "tags=mac", "--groups", "4"]);
     for (group, count) in [(1, 30), (2, 7)] {
-        tagged.tag(group);
-        let send = move || {
-            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
-            for _ in 0..count {
-                socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
-            }
-        };
-        tagged.lab.at("left", send).join().unwrap();
+        tagged.send(group, count);
         until("all wait", || tagged.ask(&["dispatch"])["groups"][group]["queued"] == count);
     }
     let known = tagged.ask(&["dispatch"]);
@@ -475,14 +480,7 @@ fn receive_queues_are_as_long_as_what_waits_of_each_worker() {
         };
         assert_ne!(workers[0], workers[1]);
         for (group, count) in [(0, 30), (1, 7)] {
-            tagged.tag(group);
-            let send = move || {
-                let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
-                for _ in 0..count {
-                    socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
-                }
-            };
-            tagged.lab.at("left", send).join().unwrap();
+            tagged.send(group, count);
         }
         // Hosts may send a frame of their own in between.
         let waiting = || {

@@ -99,17 +99,6 @@ pub struct Status {
     pub remarks: Vec<String>,
 }
 
-/// Where an NF's log is, by the folder of its service.
-#[derive(Debug)]
-pub struct Log;
-
-impl Log {
-    /// The path.
-    pub fn path(folder: &Path, nf: &str) -> std::path::PathBuf {
-        crate::log::path(folder, nf)
-    }
-}
-
 fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }

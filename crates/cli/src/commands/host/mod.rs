@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use host::manifest::{Beside, is_name};
-use host::service::{Client, Log, Request, Status};
+use host::service::{Client, Request, Status, log_path};
 use host::{Failure as Unmade, HostChain, Journal, Opened, Service, doctor};
 use ir::Sources;
 use view::table::{Table, grouped};
@@ -404,7 +404,7 @@ fn show_logs(logs: &Logs) -> Result<ExitCode, Failure> {
         None => ask(&logs.chain, Request::Status)?.nfs.into_iter().map(|nf| nf.name).collect(),
     };
     for nf in &nfs {
-        let path = Log::path(&at, nf);
+        let path = log_path(&at, nf);
         let bytes = std::fs::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
         if nfs.len() > 1 {
             print(&format!("{nf}:\n"));
