@@ -222,7 +222,8 @@ impl Switch {
         self.call("revalidator/purge", &[]);
     }
 
-    /// Puts frames into a port, one after the other. What came out, frame by frame.
+    /// Puts frames into a port, one after the other, and again when a busy switch lost some. What came out, frame by
+    /// frame.
     #[track_caller]
     pub fn send(&mut self, port: u32, frames: &[Vec<u8>]) -> Vec<Vec<Sent>> {
         let mut all = Vec::with_capacity(frames.len());
@@ -262,7 +263,8 @@ impl Switch {
         read("datapath_drop_lock_error") + read("datapath_drop_upcall_error")
     }
 
-    fn try_send(&mut self, port: u32, frames: &[Vec<u8>]) -> Option<Vec<Vec<Sent>>> {
+    /// Puts at most 48 frames into a port, once. `None` if the switch lost some.
+    pub fn try_send(&mut self, port: u32, frames: &[Vec<u8>]) -> Option<Vec<Vec<Sent>>> {
         let mut parameters = vec![format!("p{port}")];
         for frame in frames {
             parameters.extend([hex(frame), hex(&mark())]);
