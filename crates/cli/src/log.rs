@@ -83,7 +83,7 @@ pub(crate) enum Log {
 }
 
 /// Seconds since 1970.
-fn now() -> f64 {
+pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 

@@ -15,7 +15,7 @@ use nf::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::launch::{Environment, Start};
+use crate::launch::{Environment, Running, Start};
 use crate::manifest::{HostChain, Within};
 use crate::{Failure, Journal, Process, log};
 
@@ -29,7 +29,7 @@ pub(crate) const HEADROOM: u16 = 128;
 pub(crate) const LONGEST_PACKET: usize = (BUFFER - HEADROOM as u32) as usize - 64;
 
 /// How long an NF may take to start, and to initialise itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The program and arguments of an NF.
 pub(crate) type Program = (std::path::PathBuf, Vec<String>);
@@ -66,7 +66,7 @@ pub(crate) struct Watched {
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) name: String,
-    pub(crate) process: Process,
+    pub(crate) running: Running,
     pub(crate) page: Page,
     pub(crate) names: Names,
 }
@@ -92,7 +92,7 @@ pub(crate) enum Broken {
 }
 
 /// Why an NF did not start.
-fn explain(name: &str, why: Trouble, process: &Process) -> Failure {
+pub(crate) fn explain(name: &str, why: Trouble, process: &Process) -> Failure {
     let text = match why {
         Trouble::Ended => {
             let ending =
@@ -118,10 +118,9 @@ fn explain(name: &str, why: Trouble, process: &Process) -> Failure {
 /// Starts the NFs of a chain and gives them their memory.
 pub(crate) fn assemble(
     spec: &HostChain,
-    programs: &[Program],
+    environments: &[Box<dyn Environment>],
     number: u64,
-    capacity: u32,
-    (environment, has_logs): (&dyn Environment, bool),
+    (capacity, has_logs): (u32, bool),
     journal: &Journal,
 ) -> Result<(Chain, Watched), Failure> {
     let layout = Layout { buffers: capacity, buffer_size: BUFFER, capacity };
@@ -152,20 +151,32 @@ pub(crate) fn assemble(
         input: &regions[if copies { index } else { 0 }],
         own: copies.then(|| &regions[index + 1]),
     };
-    let mut started = Vec::new();
-    for (nf, (program, arguments)) in spec.nfs.iter().zip(programs) {
+    let start = |seat: usize, environment: &dyn Environment| -> Result<(Line, Running), Failure> {
+        let nf = &spec.nfs[seat];
         let (line, socket) = Line::pair().map_err(at)?;
         line.set_patience(PATIENCE).map_err(at)?;
         let output = match has_logs {
             true => log::open(journal.folder(), &nf.name)?,
             false => [Stdio::inherit(), Stdio::inherit()],
         };
-        let start = Start { program, arguments, socket, output };
-        started.push((line, environment.start(start, journal)?));
+        let start = Start { chain: number, seat, limits: nf.limits, socket, output };
+        Ok((line, environment.start(start, journal)?))
+    };
+    let end = |all: &[(Line, Running)]| all.iter().for_each(|(_, running)| running.destroy());
+    let mut started = Vec::new();
+    for (seat, environment) in environments.iter().enumerate() {
+        match start(seat, environment.as_ref()) {
+            Ok(one) => started.push(one),
+            Err(why) => {
+                end(&started);
+                return Err(why);
+            }
+        }
     }
     let made = || -> Result<Vec<Names>, Failure> {
         let all = || started.iter().enumerate();
-        let wrong = |index: usize, why| explain(&spec.nfs[index].name, why, &started[index].1);
+        let wrong =
+            |index: usize, why| explain(&spec.nfs[index].name, why, &started[index].1.process);
         for (index, (line, _)) in all() {
             line.attach(&offer(index)).map_err(|why| wrong(index, why))?;
         }
@@ -181,8 +192,7 @@ pub(crate) fn assemble(
         }
         all().map(|(index, (line, _))| line.ready().map_err(|why| wrong(index, why))).collect()
     };
-    let names =
-        made().inspect_err(|_| started.iter().for_each(|(_, process)| drop(process.destroy())))?;
+    let names = made().inspect_err(|_| end(&started))?;
     let read = |memory: &Memory| Page::map(memory, false).map_err(at);
     let failed = Arc::new(AtomicBool::new(false));
     let chain = Chain {
@@ -198,8 +208,8 @@ pub(crate) fn assemble(
         round: 0,
     };
     let mut seats = Vec::new();
-    for (((nf, (_, process)), page), names) in spec.nfs.iter().zip(started).zip(&pages).zip(names) {
-        seats.push(Seat { name: nf.name.clone(), process, page: read(page)?, names });
+    for (((nf, (_, running)), page), names) in spec.nfs.iter().zip(started).zip(&pages).zip(names) {
+        seats.push(Seat { name: nf.name.clone(), running, page: read(page)?, names });
     }
     let watched = Watched { number, seats, host: read(&host_page)?, wakes, failed };
     Ok((chain, watched))
@@ -330,7 +340,7 @@ impl Watched {
         if let Some(host) = self.wakes.last() {
             wake(host);
         }
-        self.seats.iter().for_each(|seat| seat.process.kill());
+        self.seats.iter().for_each(|seat| seat.running.process.kill());
     }
 
     /// Whether it was ended.
@@ -345,7 +355,7 @@ impl Watched {
 
     /// The threads of an NF.
     pub(crate) fn threads(&self, seat: usize) -> Vec<u32> {
-        let number = self.seats[seat].process.number;
+        let number = self.seats[seat].running.process.number;
         let all = std::fs::read_dir(Path::new("/proc").join(number.to_string()).join("task"));
         let all = all
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::scheduler;
+use crate::{cgroup, scheduler};
 
 /// Something that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,7 @@ pub fn look() -> Vec<Finding> {
         cores(),
         huge_pages(),
         memory(),
-        runtime("runc"),
-        runtime("crun"),
+        runtime(),
         sched_ext(),
     ]
 }
@@ -56,20 +55,6 @@ fn user() -> Finding {
     }
 }
 
-/// The group of this process in the hierarchy that has the controller `cpu`, and whether that is version 2.
-fn cpu_group() -> Option<(String, bool)> {
-    let all = read("/proc/self/cgroup")?;
-    let mut lines = all.lines().map(|line| line.splitn(3, ':').collect::<Vec<_>>());
-    let one =
-        lines.clone().find(|line| line.len() == 3 && line[1].split(',').any(|of| of == "cpu"));
-    match one {
-        Some(line) => Some((line[2].to_string(), false)),
-        None => lines
-            .find(|line| line.len() == 3 && line[0] == "0")
-            .map(|line| (line[2].to_string(), true)),
-    }
-}
-
 fn fifo() -> Finding {
     let what = "FIFO scheduling";
     let Err(why) = scheduler::may_be_fifo() else {
@@ -77,9 +62,9 @@ fn fifo() -> Finding {
     };
     let found =
         format!("refused ({why}): `policy: cooperative` takes SCHED_OTHER and hands on by baton");
-    let mend = match cpu_group() {
+    let mend = match cgroup::own("cpu") {
         Some((group, false)) => {
-            let at = format!("/sys/fs/cgroup/cpu{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
+            let at = group.join("cpu.rt_runtime_us").display().to_string();
             match read(&at).as_deref() {
                 Some("0") => format!("echo 500000 > {at}, and the same in the groups above it first"),
                 _ => "run it with CAP_SYS_NICE".into(),
@@ -162,14 +147,14 @@ fn memory() -> Finding {
     }
 }
 
-fn runtime(name: &'static str) -> Finding {
+fn runtime() -> Finding {
     let path =
         std::env::split_paths("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-            .map(|folder| folder.join(name))
+            .map(|folder| folder.join("runc"))
             .find(|path| path.exists());
     match path {
-        Some(path) => good(name, format!("{}; not used yet", path.display())),
-        None => good(name, "not there; not used yet: NFs are processes of this host"),
+        Some(path) => good("runc", format!("{}: `image:` can be run", path.display())),
+        None => bad("runc", "not there: `image:` cannot be run", "apt-get install runc"),
     }
 }
 

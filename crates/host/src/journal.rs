@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::namespace::{Namespace, is_name};
-use crate::{Failure, Process};
+use crate::{Failure, Process, cgroup};
 
 /// The first line.
 const HEAD: &str = "catena journal 1";
@@ -30,6 +30,8 @@ pub struct Journal {
     mark: String,
     namespaces: Vec<Namespace>,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Control groups.
+    groups: Vec<PathBuf>,
     stays: bool,
 }
 
@@ -74,6 +76,7 @@ impl Journal {
             mark,
             namespaces: Vec::new(),
             links: Vec::new(),
+            groups: Vec::new(),
             stays: false,
         };
         journal.lock()?;
@@ -107,6 +110,7 @@ impl Journal {
             mark: String::new(),
             namespaces: Vec::new(),
             links: Vec::new(),
+            groups: Vec::new(),
             stays: false,
         };
         let owner = journal.read(&text);
@@ -140,12 +144,25 @@ impl Journal {
                     self.namespaces.extend(of);
                 }
                 (Some("link"), Some(from), Some(to)) => self.links.push((from.into(), to.into())),
+                (Some("group"), Some(path), None) if self.is_own_group(path) => {
+                    self.groups.push(path.into());
+                }
                 (Some("stays"), None, None) => self.stays = true,
                 (Some("changes"), None, None) => self.stays = false,
                 _ => {}
             }
         }
         owner
+    }
+
+    /// Whether this is a control group that was made here.
+    fn is_own_group(&self, path: &str) -> bool {
+        let name = format!("{}{}", cgroup::PREFIX, self.mark);
+        let below = path.strip_prefix(cgroup::MOUNT).is_some_and(|rest| rest.starts_with('/'));
+        !self.mark.is_empty()
+            && below
+            && !path.contains("..")
+            && path.ends_with(&format!("/{name}"))
     }
 
     fn lock(&self) -> Result<(), Failure> {
@@ -166,6 +183,11 @@ impl Journal {
         &self.folder
     }
 
+    /// What its processes bear, and nobody else.
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark
+    }
+
     /// Its namespaces.
     pub fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
@@ -174,6 +196,13 @@ impl Journal {
     pub(crate) fn add_namespace(&mut self, of: &Namespace) -> Result<(), Failure> {
         self.write(&format!("namespace {}\t{}\n", of.number, of.name))?;
         self.namespaces.push(of.clone());
+        Ok(())
+    }
+
+    /// Notes a control group that is to be made, whose name has the journal's mark.
+    pub(crate) fn add_group(&mut self, at: &Path) -> Result<(), Failure> {
+        self.write(&format!("group {}\n", at.display()))?;
+        self.groups.push(at.to_path_buf());
         Ok(())
     }
 
@@ -263,7 +292,11 @@ impl Journal {
     /// The first that could not be taken down.
     pub fn take_down(self) -> Result<Gone, Failure> {
         let mut first = Ok(());
+        // What a container runtime was making when its maker ended is there after that.
+        crate::launch::delete_all(&self, false);
         let mut gone = Gone { processes: self.end_processes(&[]), ..Gone::default() };
+        crate::launch::delete_all(&self, true);
+        self.groups.iter().for_each(|group| cgroup::remove_all(group));
         for namespace in self.namespaces.iter().rev() {
             match namespace.remove() {
                 Ok(was_there) => gone.namespaces += usize::from(was_there),
@@ -376,7 +409,7 @@ mod tests {
     #[test]
     fn hostile_lines_are_passed_over() {
         let mut random = fastrand::Rng::with_seed(1);
-        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\nlink /a\t/b\nstays\n";
+        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\nlink /a\t/b\ngroup /sys/fs/cgroup/memory/catena-abcdefghijklmnopqrstuvwx\nstays\n";
         for _ in 0..2000 {
             let mut bytes = good.as_bytes().to_vec();
             for _ in 0..random.usize(1..8) {
@@ -391,10 +424,13 @@ mod tests {
                 mark: String::new(),
                 namespaces: Vec::new(),
                 links: Vec::new(),
+                groups: Vec::new(),
                 stays: false,
             };
             journal.read(&String::from_utf8_lossy(&bytes));
             assert!(journal.namespaces.iter().all(|of| is_name(&of.name)));
+            let own = format!("/{}{}", cgroup::PREFIX, journal.mark);
+            assert!(journal.groups.iter().all(|of| of.to_string_lossy().ends_with(&own)));
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,28 +1,62 @@
 //! Environments: what the processes of NFs run in, one file each.
 
 mod native;
+mod runc;
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::{Failure, Journal, Process};
+use crate::confine::{Limits, User};
+use crate::{Failure, Journal, Process, cgroup};
 
 pub(crate) use native::Native;
+pub(crate) use runc::{Container, Runc, delete_all};
 
-/// A program that is to become an NF.
+/// An NF that is to start.
 #[derive(Debug)]
-pub(crate) struct Start<'a> {
-    pub(crate) program: &'a Path,
-    pub(crate) arguments: &'a [String],
+pub(crate) struct Start {
+    /// The number of its chain.
+    pub(crate) chain: u64,
+    /// Its place in the chain.
+    pub(crate) seat: usize,
+    pub(crate) limits: Limits,
     /// The NF's end of the socket to its host: its standard input.
     pub(crate) socket: OwnedFd,
     /// Where what it prints goes.
     pub(crate) output: [Stdio; 2],
 }
 
-/// What processes run in.
-pub(crate) trait Environment: Send {
-    /// Starts a program.
-    fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Process, Failure>;
+/// What the process of an NF runs in.
+pub(crate) trait Environment: std::fmt::Debug + Send {
+    /// Starts it.
+    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure>;
+}
+
+/// An NF that was started.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    /// What is removed after its end.
+    container: Option<Container>,
+    groups: Vec<PathBuf>,
+    /// Nobody else's while this is there.
+    _user: Option<User>,
+}
+
+impl Running {
+    /// Ends it at once, and removes what was made for it.
+    pub(crate) fn destroy(&self) {
+        self.process.destroy();
+        if let Some(container) = &self.container {
+            container.delete();
+        }
+        self.groups.iter().for_each(|group| cgroup::remove(group));
+    }
+
+    /// Whether the kernel ended it as it used more memory than it may. It has not been destroyed yet.
+    pub(crate) fn has_used_all_memory(&self) -> bool {
+        let container = self.container.as_ref().and_then(Container::memory_group);
+        self.groups.iter().chain(&container).any(|group| cgroup::ran_out_of_memory(group))
+    }
 }

@@ -7,9 +7,12 @@
 // One file allows itself `unsafe`: `cargo xtask tidy` says which, and why.
 #![deny(unsafe_code)]
 
+mod cgroup;
 mod chain;
+mod confine;
 pub mod doctor;
 mod failure;
+pub mod image;
 mod journal;
 mod launch;
 mod log;
@@ -22,6 +25,7 @@ pub mod scheduler;
 pub mod service;
 mod sys;
 
+pub use confine::Limits;
 pub use failure::Failure;
 pub use journal::{Gone, Journal, Opened};
 pub use manifest::HostChain;

@@ -15,15 +15,51 @@ pub fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }
 
+/// A log that grows by lines.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Log {
+    /// Opens one; lines go behind those that are there.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let made = || {
+            let file = File::options().append(true).create(true).open(path)?;
+            let length = file.metadata()?.len();
+            Ok(Self { path: path.to_path_buf(), file, length })
+        };
+        made().map_err(Failure::at(path))
+    }
+
+    /// Writes to it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if self.length > LONGEST {
+            std::fs::rename(&self.path, self.path.with_extension("log.1"))?;
+            self.file = File::options().append(true).create(true).open(&self.path)?;
+            self.length = 0;
+        }
+        self.length += bytes.len() as u64;
+        self.file.write_all(bytes)
+    }
+}
+
 /// Two ends of a log for a process that starts.
 pub(crate) fn open(folder: &Path, name: &str) -> Result<[Stdio; 2], Failure> {
     let path = path(folder, name);
     let failed = |why| Failure::File(path.clone(), why);
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     let second = writer.try_clone().map_err(failed)?;
-    let file = File::options().append(true).create(true).open(&path).map_err(failed)?;
-    let copied = path.clone();
-    let copy = move || drop(copy(reader, file, &copied));
+    let log = Log::open(&path)?;
+    let copy = move || drop(copy(reader, log));
     std::thread::Builder::new().name("log".into()).spawn(copy).map_err(failed)?;
     Ok([writer.into(), second.into()])
 }
@@ -40,20 +76,12 @@ pub(crate) fn tail(folder: &Path, name: &str) -> Option<String> {
     (!last.is_empty()).then_some(last)
 }
 
-fn copy(mut from: PipeReader, mut to: File, path: &Path) -> std::io::Result<()> {
+fn copy(mut from: PipeReader, mut to: Log) -> std::io::Result<()> {
     let mut bytes = [0; 4096];
-    let mut length = to.metadata()?.len();
     loop {
-        let count = from.read(&mut bytes)?;
-        if count == 0 {
-            return Ok(());
+        match from.read(&mut bytes)? {
+            0 => return Ok(()),
+            count => to.write(&bytes[..count])?,
         }
-        if length > LONGEST {
-            std::fs::rename(path, path.with_extension("log.1"))?;
-            to = File::options().append(true).create(true).open(path)?;
-            length = 0;
-        }
-        to.write_all(&bytes[..count])?;
-        length += count as u64;
     }
 }

@@ -13,6 +13,9 @@ use ir::yaml::Reading;
 use ir::{Diagnostic, FileId, nearest};
 use serde_saphyr::Spanned;
 
+use crate::confine::Limits;
+use crate::image::Image;
+
 /// A chain of network functions in processes of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostChain {
@@ -55,6 +58,8 @@ pub struct Nf {
     pub config: String,
     /// Whether it may write to packets.
     pub writes: bool,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 /// What a network function is.
@@ -64,6 +69,8 @@ pub enum Function {
     Click(String),
     /// A program and its arguments.
     Program(PathBuf, Vec<String>),
+    /// An image: an OCI layout.
+    Image(PathBuf),
 }
 
 /// A list of choices: names, and what they stand for.
@@ -145,6 +152,12 @@ pub trait Files {
     /// # Errors
     /// Why it cannot be run.
     fn program(&mut self, path: &str) -> Result<PathBuf, String>;
+
+    /// Where an image is that this host can run.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn image(&mut self, path: &str) -> Result<PathBuf, String>;
 }
 
 impl HostChain {
@@ -169,7 +182,13 @@ impl HostChain {
         output: String,
     ) -> Self {
         Self {
-            nfs: vec![Nf { name: name.to_string(), function, config, writes: true }],
+            nfs: vec![Nf {
+                name: name.to_string(),
+                function,
+                config,
+                writes: true,
+                limits: Limits::default(),
+            }],
             input,
             output,
             driver: None,
@@ -249,6 +268,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
                 &[("none", false), ("payload", true), ("all", true)],
                 true,
             ),
+            limits: limits(nf, found),
         });
     }
     let nfs = in_order(&written.chain, nfs, found);
@@ -323,18 +343,59 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
     }
 }
 
+/// Bytes of memory of an NF.
+const MEMORY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 40;
+
+/// Threads of elements if nothing is said.
+const ELEMENTS_THREADS: u32 = 4;
+
+/// Threads of an NF at most.
+const MOST_THREADS: u32 = 64;
+
+fn limits(nf: &written::Nf, found: &mut Reading) -> Limits {
+    let mut limits = Limits::default();
+    if nf.click.is_some() {
+        // Their chain is proven in a thread.
+        limits.threads = ELEMENTS_THREADS;
+    }
+    if let Some(memory) = &nf.memory {
+        limits.memory = (found.quantity(memory, Unit::Length) / 8.0) as u64;
+        if !MEMORY.contains(&limits.memory) {
+            found.wrong(memory, "an NF has 16 MiB of memory to 1 TiB".into(), None);
+        }
+    }
+    if let Some(threads) = &nf.threads {
+        limits.threads = threads.value;
+        if !(1..=MOST_THREADS).contains(&threads.value) {
+            found.wrong(threads, format!("an NF has 1 to {MOST_THREADS} threads"), None);
+        }
+    }
+    limits
+}
+
 fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Function {
     let nothing = Function::Click(String::new());
-    match (&nf.click, &nf.program) {
-        (Some(click), None) if click.value.ends_with(".click") => match files.text(&click.value) {
-            Ok(text) => Function::Click(text),
+    match (&nf.click, &nf.program, &nf.image) {
+        (Some(click), None, None) if click.value.ends_with(".click") => {
+            match files.text(&click.value) {
+                Ok(text) => Function::Click(text),
+                Err(why) => {
+                    found.wrong(click, why, None);
+                    nothing
+                }
+            }
+        }
+        (Some(click), None, None) => {
+            Function::Click(format!("input -> {} -> output;", click.value))
+        }
+        (None, None, Some(image)) => match files.image(&image.value) {
+            Ok(path) => Function::Image(path),
             Err(why) => {
-                found.wrong(click, why, None);
+                found.wrong(image, why, None);
                 nothing
             }
         },
-        (Some(click), None) => Function::Click(format!("input -> {} -> output;", click.value)),
-        (None, Some(program)) => {
+        (None, Some(program), None) => {
             let mut words = program.value.split_whitespace().map(str::to_string);
             match files.program(&words.next().unwrap_or_default()) {
                 Ok(path) => Function::Program(path, words.collect()),
@@ -345,8 +406,13 @@ fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Fun
             }
         }
         _ => {
-            let message = format!("'{}' is one thing: elements, or a program", nf.name.value);
-            found.wrong(&nf.name, message, Some("`click: fw.click` or `program: ./acl`".into()));
+            let message =
+                format!("'{}' is one thing: elements, a program, or an image", nf.name.value);
+            found.wrong(
+                &nf.name,
+                message,
+                Some("`click: fw.click`, `program: ./acl` or `image: acl.oci`".into()),
+            );
             nothing
         }
     }
@@ -417,6 +483,12 @@ impl Files for Beside {
             _ => Err(format!("{} is no program that may be run: `chmod +x`?", at.display())),
         }
     }
+
+    fn image(&mut self, path: &str) -> Result<PathBuf, String> {
+        let at = self.folder.join(path);
+        Image::open(&at)?;
+        std::path::absolute(&at).map_err(|why| why.to_string())
+    }
 }
 
 /// A quantity of time, for command lines.
@@ -445,6 +517,13 @@ mod tests {
         fn program(&mut self, path: &str) -> Result<PathBuf, String> {
             Ok(path.into())
         }
+
+        fn image(&mut self, path: &str) -> Result<PathBuf, String> {
+            match path {
+                "ids.oci" => Ok(path.into()),
+                _ => Err(format!("{path}: no image")),
+            }
+        }
     }
 
     fn wrong(text: &str) -> String {
@@ -454,15 +533,18 @@ mod tests {
         }
     }
 
-    const GOOD: &str = "kind: HostChain\nnfs:\n  - {name: fw, click: fw.click}\n  - {name: acl, program: ./acl -v, config: 'deny all', writes: none}\n\
-        chain: acl -> fw\nio: {in: a, out: b, driver: af-packet, batch: 64}\n\
+    const GOOD: &str = "kind: HostChain\nnfs:\n  - {name: fw, click: fw.click}\n  - {name: acl, program: ./acl -v, config: 'deny all', writes: none}\n  \
+        - {name: ids, image: ids.oci, memory: 64 MiB, threads: 4}\n\
+        chain: acl -> fw -> ids\nio: {in: a, out: b, driver: af-packet, batch: 64}\n\
         schedule: {policy: batch, slice: 20 ms, core: 1}\nisolation: {within: copy, hand-off: baton, overhead: 10%, timeout: 1 s}\n";
 
     #[test]
     fn a_manifest_is_read() {
         let chain = HostChain::parse(FileId(0), GOOD, &mut Given).expect("it is good");
         let names: Vec<&str> = chain.nfs.iter().map(|nf| nf.name.as_str()).collect();
-        assert_eq!(names, ["acl", "fw"]);
+        assert_eq!(names, ["acl", "fw", "ids"]);
+        assert_eq!(chain.nfs[2].function, Function::Image("ids.oci".into()));
+        assert_eq!(chain.nfs[2].limits, Limits { memory: 64 << 20, threads: 4 });
         assert_eq!(chain.nfs[0].function, Function::Program("./acl".into(), vec!["-v".into()]));
         assert!(!chain.nfs[0].writes && chain.nfs[1].writes);
         assert_eq!((chain.batch, chain.core, chain.within), (Some(64), Some(1), Within::Copy));
@@ -483,6 +565,10 @@ mod tests {
             ("acl -> fw", "fw", "the NF 'acl' has no place"),
             ("click: fw.click", "click: x.click", "x.click: none"),
             ("click: fw.click", "writes: all", "'fw' is one thing"),
+            ("image: ids.oci", "image: x.oci", "x.oci: no image"),
+            ("memory: 64 MiB", "memory: 64", "'64' has no unit"),
+            ("memory: 64 MiB", "memory: 64 kB", "16 MiB of memory"),
+            ("threads: 4", "threads: 0", "1 to 64 threads"),
             ("batch: 64", "batch: 0", "'0' is no batch"),
             ("driver: af-packet", "driver: x", "'x' is not an I/O mode"),
             ("slice: 20 ms", "slice: 20", "'20' has no unit"),

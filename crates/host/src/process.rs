@@ -21,7 +21,7 @@ pub(crate) const MARK: &str = "CATENA_JOURNAL";
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The packages of programs that are run.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("ip", "iproute2"),
     ("unshare", "util-linux"),
     ("ovsdb-tool", "openvswitch-switch"),
@@ -29,6 +29,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("ovs-vswitchd", "openvswitch-switch"),
     ("ovs-vsctl", "openvswitch-switch"),
     ("ovs-ofctl", "openvswitch-switch"),
+    ("runc", "runc"),
 ];
 
 /// Why a command did not start.
@@ -113,7 +114,7 @@ impl Process {
             .ok_or_else(|| Failure::Command(words(command), "it ended at once".into()))
     }
 
-    fn open(number: u32) -> Option<Self> {
+    pub(crate) fn open(number: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
         let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         Some(Self { number, handle })
@@ -187,7 +188,7 @@ impl Process {
     pub(crate) fn end(&self) {
         // Cut short, it would leave half of what it makes, and it ends by itself.
         let name = std::fs::read_to_string(format!("/proc/{}/comm", self.number));
-        if name.is_ok_and(|name| name == "ip\n") && self.has_ended(PATIENCE) {
+        if name.is_ok_and(|name| name == "ip\n" || name == "runc\n") && self.has_ended(PATIENCE) {
             return;
         }
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);

@@ -17,13 +17,14 @@ use nf::State;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
 
+use crate::cgroup::Groups;
 use crate::chain::{Chain, Program, Watched, assemble};
-use crate::launch::{Environment, Native};
-use crate::manifest::{Function, HandOff, HostChain, Policy};
+use crate::launch::{Environment, Native, Runc};
+use crate::manifest::{Function, HandOff, HostChain, Nf, Policy};
 use crate::scheduler::{self, Class};
 use crate::{Failure, Journal};
 
-pub use crate::log::path as log_path;
+pub use crate::log::{Log, path as log_path};
 pub use control::{Client, NfStatus, Request, Status};
 use mover::Mover;
 
@@ -167,7 +168,7 @@ impl Chosen {
 pub struct Service {
     spec: HostChain,
     chosen: Chosen,
-    programs: Vec<Program>,
+    environments: Vec<Box<dyn Environment>>,
     journal: Arc<Journal>,
     devices: (Box<dyn Device + Send>, Box<dyn Device + Send>),
     shared: Arc<Shared>,
@@ -222,11 +223,29 @@ impl Service {
             false => DeviceRequest::Interface { name: "out".into(), receive: false },
         };
         let output = open(output)?;
-        let programs = spec.nfs.iter().map(|nf| match &nf.function {
-            Function::Click(_) => elements.clone(),
-            Function::Program(path, arguments) => (path.clone(), arguments.clone()),
-        });
-        let programs = programs.collect();
+        let mut journal = journal;
+        let is_root = rustix::process::geteuid().is_root();
+        let groups = if is_root { Groups::make(&mut journal)? } else { Groups::default() };
+        let native = |program: &PathBuf, arguments: &[String]| {
+            let (program, arguments) = (program.clone(), arguments.to_vec());
+            Box::new(Native { program, arguments, groups: groups.clone() })
+        };
+        let environment = |nf: &Nf| -> Result<Box<dyn Environment>, Failure> {
+            Ok(match &nf.function {
+                Function::Click(_) => native(&elements.0, &elements.1),
+                Function::Program(path, arguments) => native(path, arguments),
+                Function::Image(path) => Box::new(Runc::new(path, &journal)?),
+            })
+        };
+        let environments = spec.nfs.iter().map(environment).collect::<Result<_, _>>();
+        let environments = match environments {
+            Ok(environments) => environments,
+            Err(why) => {
+                // Files of other images may be there.
+                let _ = journal.take_down();
+                return Err(why);
+            }
+        };
         let mut spec = spec;
         for nf in &mut spec.nfs {
             if let Function::Click(text) = &nf.function {
@@ -256,7 +275,7 @@ impl Service {
         Ok(Self {
             spec,
             chosen,
-            programs,
+            environments,
             journal: Arc::new(journal),
             devices: (input, output),
             shared,
@@ -275,7 +294,7 @@ impl Service {
     /// Why it ended before.
     pub fn run(self, control: Option<PathBuf>, say: Say<'_>) -> Result<Status, Failure> {
         let begin = Instant::now();
-        let Self { spec, chosen, programs, journal, devices, shared, spares } = self;
+        let Self { spec, chosen, environments, journal, devices, shared, spares } = self;
         let spec = Arc::new(spec);
         let mut threads = Vec::new();
         let ran = (|| {
@@ -285,7 +304,7 @@ impl Service {
             let capacity = spec.batch.unwrap_or(nf::MOST_PACKETS);
             let launcher = Launcher {
                 spec: Arc::clone(&spec),
-                programs,
+                environments,
                 journal: Arc::clone(&journal),
                 capacity,
                 has_logs: control.is_some(),
@@ -330,7 +349,7 @@ impl Service {
         }
         let status = control::status(&shared, &spec, begin);
         for chain in std::mem::take(&mut *locked(&shared.watched)) {
-            chain.seats.iter().for_each(|seat| drop(seat.process.destroy()));
+            chain.seats.iter().for_each(|seat| seat.running.destroy());
         }
         let error = locked(&shared.error).take();
         // All threads have ended, and with them who else had it.
@@ -360,7 +379,7 @@ fn spawn<T: Send + 'static>(
 /// Starts chains, one after the other, as it is asked to. NFs end with the thread that started them.
 struct Launcher {
     spec: Arc<HostChain>,
-    programs: Vec<Program>,
+    environments: Vec<Box<dyn Environment>>,
     journal: Arc<Journal>,
     capacity: u32,
     /// Whether what NFs print goes to files.
@@ -371,14 +390,12 @@ type Started = Result<(Chain, Watched), Failure>;
 
 impl Launcher {
     fn serve(self, asked: &Receiver<u64>, started: &Sender<Started>) {
-        let environment: (&dyn Environment, bool) = (&Native, self.has_logs);
         for number in asked {
             let made = assemble(
                 &self.spec,
-                &self.programs,
+                &self.environments,
                 number,
-                self.capacity,
-                environment,
+                (self.capacity, self.has_logs),
                 &self.journal,
             );
             if started.send(made).is_err() {
@@ -478,7 +495,7 @@ impl Watch<'_> {
                 let chain = locked(&self.shared.watched).remove(at);
                 self.failures = if chain.has_worked() { 0 } else { self.failures + 1 };
                 self.ended.push(Instant::now());
-                chain.seats.iter().for_each(|seat| drop(seat.process.destroy()));
+                chain.seats.iter().for_each(|seat| seat.running.destroy());
                 if ready.as_ref().is_some_and(|of| of.number == chain.number) {
                     ready = None;
                 }
@@ -531,13 +548,18 @@ impl Watch<'_> {
         if chain.has_failed() {
             return true;
         }
-        let ended = chain.seats.iter().find_map(|seat| Some((seat, seat.process.ending()?)));
+        let ended =
+            chain.seats.iter().find_map(|seat| Some((seat, seat.running.process.ending()?)));
         if let Some((seat, ending)) = ended {
             if self.shared.over.load(Ordering::Acquire) {
                 // It was told to.
                 return false;
             }
-            say(&format!("the NF '{}' ended: {ending}; its chain is replaced", seat.name));
+            let why = match seat.running.has_used_all_memory() {
+                true => format!("{ending}, as it used all of its memory"),
+                false => ending,
+            };
+            say(&format!("the NF '{}' ended: {why}; its chain is replaced", seat.name));
             if let Some(printed) = crate::log::tail(self.folder, &seat.name) {
                 say(&format!("  it printed: {printed}"));
             }
@@ -575,7 +597,7 @@ impl Watch<'_> {
     fn wait(&self, longest: Duration) {
         let watched = locked(&self.shared.watched);
         let handles =
-            watched.iter().flat_map(|chain| &chain.seats).map(|seat| seat.process.handle());
+            watched.iter().flat_map(|chain| &chain.seats).map(|seat| seat.running.process.handle());
         let handles: Vec<OwnedFd> =
             handles.filter_map(|handle| handle.try_clone_to_owned().ok()).collect();
         drop(watched);

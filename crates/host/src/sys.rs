@@ -2,6 +2,11 @@
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use seccompiler::{BpfProgram, apply_filter};
 
 /// `struct sched_attr` of sched_setattr(2), its first version.
 #[repr(C)]
@@ -37,4 +42,25 @@ pub(crate) fn sched_setattr(thread: u32, policy: u32, priority: u32, slice: u64)
 pub(crate) fn keep_descriptors() {
     // SAFETY: no descriptor is closed here, and none is used across `exec`.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Has a program that is started give up what it does not need: resources beyond limits, new privileges, system calls.
+pub(crate) fn confine(
+    command: &mut Command,
+    filters: [BpfProgram; 2],
+    limits: Vec<(Resource, u64)>,
+) {
+    let give_up = move || {
+        for (resource, most) in &limits {
+            // It may have less already.
+            let most = getrlimit(*resource).maximum.map_or(*most, |has| has.min(*most));
+            setrlimit(*resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        }
+        rustix::thread::set_no_new_privs(true)?;
+        filters
+            .iter()
+            .try_for_each(|filter| apply_filter(filter).map_err(|_| Error::last_os_error()))
+    };
+    // SAFETY: between fork and exec it calls the kernel alone; it takes no lock and allocates nothing.
+    unsafe { command.pre_exec(give_up) };
 }

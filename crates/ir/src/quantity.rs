@@ -10,7 +10,7 @@ pub enum Unit {
     Time,
     /// Cycles a second, as `1.7 GHz`.
     Clock,
-    /// Bits, as `1500 bytes`.
+    /// Bits, as `1500 bytes` or `64 MiB`.
     Length,
     /// A share, as `5%`.
     Share,
@@ -25,7 +25,16 @@ impl Unit {
             }
             Unit::Time => &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
             Unit::Clock => &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
-            Unit::Length => &[("bytes", 8.0), ("bits", 1.0)],
+            Unit::Length => &[
+                ("bytes", 8.0),
+                ("bits", 1.0),
+                ("kB", 8e3),
+                ("MB", 8e6),
+                ("GB", 8e9),
+                ("KiB", 8192.0),
+                ("MiB", 8.0 * 1_048_576.0),
+                ("GiB", 8.0 * 1_073_741_824.0),
+            ],
             Unit::Share => &[("%", 0.01)],
         }
     }
@@ -67,6 +76,7 @@ mod tests {
         assert_eq!(parse(" 45us ", Unit::Time), Ok(45.0 * 1e-6));
         assert_eq!(parse("1.7 GHz", Unit::Clock), Ok(1.7e9));
         assert_eq!(parse("1500 bytes", Unit::Length), Ok(12_000.0));
+        assert_eq!(parse("64 MiB", Unit::Length), Ok(8.0 * 67_108_864.0));
         assert_eq!(parse("5%", Unit::Share), Ok(0.05));
         for wrong in ["2", "2G", "2 gbps", "Gbps", "-1 Gbps", "inf bps", "2 GBps", "", "1e400 bps"]
         {

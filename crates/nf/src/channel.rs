@@ -215,12 +215,20 @@ impl Line {
         }
     }
 
+    /// Waits until an NF says which version of the ABI it has, which is the first that it does.
+    ///
+    /// # Errors
+    /// If it has another one, or does not say so.
+    pub fn hello(&self) -> std::result::Result<(), Trouble> {
+        self.expect(kind::HELLO).map(drop)
+    }
+
     /// Gives an NF what it writes to. Once all of a chain have it, their memory is closed to writers.
     ///
     /// # Errors
     /// Why it did not take it.
     pub fn attach(&self, offer: &Offer<'_>) -> std::result::Result<(), Trouble> {
-        self.expect(kind::HELLO)?;
+        self.hello()?;
         let mut flags = 0;
         let mut files = vec![offer.page.file().as_fd(), offer.wake, offer.wake_next];
         if offer.writes {

@@ -144,6 +144,36 @@ fn elements_and_programs_are_a_chain() {
 }
 
 #[test]
+fn a_function_is_packed_and_run_in_a_container() {
+    let folder = Folder::new("pack");
+    folder.ok(&["nf", "init", "--lang", "c", "acl"]);
+    assert!(
+        folder
+            .refused(&["nf", "pack", "acl", "-o", "acl.oci"])
+            .contains("has no program 'acl' yet")
+    );
+    let make = Command::new("make").arg("-s").current_dir(folder.0.join("acl")).status();
+    assert!(make.expect("make").success());
+    let packed = folder.ok(&["nf", "pack", "acl", "-o", "acl.oci"]);
+    assert!(packed.contains("/usr/bin/acl") && packed.contains("libc.so"), "{packed}");
+    assert!(folder.refused(&["nf", "pack", "acl", "-o", "acl.oci"]).contains("is there already"));
+    let name = format!("p{}.yaml", std::process::id());
+    let manifest = format!(
+        "kind: HostChain\nnfs:\n  - {{name: acl, image: acl.oci, writes: none}}\nchain: acl\n\
+         io: {{in: {}, out: ./out.pcap}}\nschedule: {{policy: other}}\n",
+        example("lan.pcap.gz")
+    );
+    folder.write(&name, &manifest);
+    folder.ok(&["host", "up", &name]);
+    folder.ok(&["nf", "run", "acl", "--pcap", &example("lan.pcap.gz"), "-w", "alone.pcap"]);
+    let bytes = |name: &str| std::fs::read(folder.0.join(name)).unwrap();
+    assert!(bytes("out.pcap") == bytes("alone.pcap"));
+    folder.write(&name, &manifest.replace("acl.oci", "none.oci"));
+    let why = folder.refused(&["host", "up", &name]);
+    assert!(why.contains("there is no image") && why.contains("^"), "{why}");
+}
+
+#[test]
 fn a_chain_in_the_background_is_watched_replaced_and_taken_down() {
     let folder = Folder::new("background");
     let name = format!("b{}", std::process::id());
@@ -153,7 +183,7 @@ fn a_chain_in_the_background_is_watched_replaced_and_taken_down() {
         "kind: HostChain\nnfs:\n  - {name: seen, click: Counter}\n  - {name: ttl, click: Counter}\nchain: seen -> ttl\n\
          io: {in: 'gen:count=0', out: /dev/null}\nschedule: {policy: other}\n",
     );
-    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+    assert!(folder.refused(&["host", "down", &name]).contains("no chain"));
     assert!(folder.refused(&["host", "stats", &name]).contains("no chain"));
     folder.ok(&["host", "up", &file, "--detach"]);
     let status = || -> serde_json::Value {
@@ -173,10 +203,21 @@ fn a_chain_in_the_background_is_watched_replaced_and_taken_down() {
     let said = folder.ok(&["host", "down", &name]);
     assert!(said.contains("taken down") || said.contains("has ended"), "{said}");
     assert!(!Path::new(&format!("/proc/{nf}/fd/0")).exists());
-    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+    assert!(folder.refused(&["host", "down", &name]).contains("no chain"));
+    // What happened is in its log, also when it has ended; that of the run before is not.
+    let logged = || folder.ok(&["host", "logs", &name]);
+    assert!(logged().contains("2 NFs started") && logged().contains("the chain is replaced"));
     folder.ok(&["host", "up", &file, "--detach"]);
+    assert!(!logged().contains("the chain is replaced"));
     folder.ok(&["host", "down", &name]);
-    assert!(folder.ok(&["host", "down", &name]).contains("no chain"));
+    assert!(logged().contains("it has ended"), "{}", logged());
+    assert!(folder.refused(&["host", "down", &name]).contains("no chain"));
+    assert!(!folder.ok(&["host", "ps"]).contains(&name));
+    let base = match rustix::process::geteuid().is_root() {
+        true => PathBuf::from("/run/catena/host"),
+        false => folder.0.join("catena/host"),
+    };
+    std::fs::remove_file(base.join(format!("{name}.log"))).unwrap();
 }
 
 #[test]

@@ -1,23 +1,75 @@
-//! Processes of this host, with what whoever starts them may do.
+//! Processes of this host. Where root starts them, each has a user of its own, and limits of memory by control groups.
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Environment, Start};
-use crate::{Failure, Journal, Process};
+use super::{Environment, Running, Start};
+use crate::cgroup::Groups;
+use crate::confine::User;
+use crate::{Failure, Journal, confine, sys};
 
 /// The folder of programs that NFs start, if they do.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// A program with its arguments, and the control groups of its service.
 #[derive(Debug)]
-pub(crate) struct Native;
+pub(crate) struct Native {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) groups: Groups,
+}
 
 impl Environment for Native {
-    fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Process, Failure> {
+    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure> {
         let [output, errors] = start.output;
-        let mut command = Command::new(start.program);
-        command.args(start.arguments).env_clear().env("PATH", PATH).process_group(0);
+        let is_root = rustix::process::geteuid().is_root();
+        // Kept until the program has started.
+        let mut opened = None;
+        let path = match is_root && !is_open_to_all(&self.program) {
+            true => {
+                let file = File::open(&self.program).map_err(Failure::at(&self.program))?;
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                opened = Some(file);
+                path.into()
+            }
+            false => self.program.clone(),
+        };
+        let mut command = Command::new(path);
+        command.arg0(&self.program).args(&self.arguments);
+        command.env_clear().env("PATH", PATH).process_group(0);
+        let user = if is_root { Some(User::take()?) } else { None };
+        if let Some(user) = &user {
+            command.uid(user.number()).gid(user.number());
+        }
+        let filters = confine::filters(start.limits);
+        let filters = filters.map_err(|why| Failure::Impossible(format!("system calls: {why}")))?;
+        sys::confine(&mut command, filters, confine::limits(start.limits, is_root));
         command.stdin(start.socket).stdout(output).stderr(errors);
-        journal.start_as_is(&mut command)
+        let process = journal.start_as_is(&mut command);
+        drop(opened);
+        let process = process.map_err(|why| match why {
+            Failure::Command(_, why) => {
+                Failure::Impossible(format!("{} does not start: {why}", self.program.display()))
+            }
+            why => why,
+        })?;
+        let name = format!("{}-{}", start.chain, start.seat);
+        let groups = self.groups.enter(&name, process.number, start.limits);
+        Ok(Running { process, container: None, groups, _user: user })
     }
+}
+
+/// Whether whoever it is may run a program: its file, and all folders above it. A script is not run but read, by its path.
+fn is_open_to_all(program: &Path) -> bool {
+    let mut begin = [0; 2];
+    let read = |mut file: File| std::io::Read::read_exact(&mut file, &mut begin);
+    if File::open(program).and_then(read).is_ok() && begin == *b"#!" {
+        return true;
+    }
+    let real = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
+    real.ancestors().all(|path| path.metadata().is_ok_and(|of| of.permissions().mode() & 1 != 0))
 }

@@ -23,6 +23,9 @@ pub(super) struct Nf {
     pub(super) name: Spanned<String>,
     pub(super) click: Option<Spanned<String>>,
     pub(super) program: Option<Spanned<String>>,
+    pub(super) image: Option<Spanned<String>>,
+    pub(super) memory: Option<Spanned<String>>,
+    pub(super) threads: Option<Spanned<u32>>,
     pub(super) config: Option<String>,
     pub(super) writes: Option<Spanned<String>>,
 }

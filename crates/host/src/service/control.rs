@@ -126,7 +126,7 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
         };
         NfStatus {
             name: nf.name.clone(),
-            process: seat.map_or(0, |seat| seat.process.number),
+            process: seat.map_or(0, |seat| seat.running.process.number),
             received: counts.received,
             passed: counts.passed,
             batches: counts.batches,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use host::manifest::{Beside, is_name};
-use host::service::{Client, Request, Status, log_path};
+use host::service::{Client, Log, Request, Status, log_path};
 use host::{Failure as Unmade, HostChain, Journal, Opened, Service, doctor};
 use ir::Sources;
 use view::table::{Table, grouped};
@@ -57,6 +57,9 @@ struct Up {
     /// Run it in the background
     #[arg(long)]
     detach: bool,
+    /// Write what happens to a file, too: chains that are replaced, and why it ended
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     #[command(flatten)]
     limit: TextLimit,
 }
@@ -79,7 +82,7 @@ struct Stats {
     json: bool,
 }
 
-/// Show what a network function printed
+/// Show what network functions printed, and what happened to their chain
 #[derive(Args, Debug)]
 struct Logs {
     /// The chain: its manifest, or its name
@@ -173,9 +176,18 @@ fn ask(chain: &str, request: Request) -> Result<Status, Failure> {
     let name = name(chain)?;
     let at = folder().join(&name);
     if !at.exists() {
-        return Err(format!("no chain '{name}' runs: `catena host ps` lists those that do").into());
+        return Err(none_runs(&name));
     }
     Client::ask(&at.join(SOCKET), request).map_err(words)
+}
+
+fn none_runs(name: &str) -> Failure {
+    format!("no chain '{name}' runs: `catena host ps` lists those that do").into()
+}
+
+/// The log of a chain that runs in the background. It is there when the chain has ended, too.
+fn background_log(name: &str) -> PathBuf {
+    log_path(&folder(), name)
 }
 
 /// The program that runs elements as an NF.
@@ -215,8 +227,22 @@ fn start(up: &Up) -> Result<ExitCode, Failure> {
     // From here on, Ctrl-C takes down what was made.
     let interrupt = Interrupt::catch();
     let journal = Journal::begin(&at).map_err(words)?;
-    let status = serve(spec, journal, Some(at.join(SOCKET)), interrupt)?;
-    print(&shown(&status));
+    let mut log = up.log.as_deref().map(Log::open).transpose().map_err(words)?;
+    let mut write = |line: &str| {
+        if let Some(log) = &mut log {
+            let _ = log.write(format!("{:.3} {line}\n", crate::log::now()).as_bytes());
+        }
+    };
+    let ran = serve(spec, journal, Some(at.join(SOCKET)), interrupt, &mut |line| {
+        print_error(&format!("{line}\n"));
+        write(line);
+    });
+    match &ran {
+        Ok(_) => write("it has ended"),
+        Err(Failure::Message(why)) => write(&format!("it has ended: {why}")),
+        Err(_) => write("it has ended by an error"),
+    }
+    print(&shown(&ran?));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -226,6 +252,7 @@ pub(crate) fn serve(
     journal: Journal,
     control: Option<PathBuf>,
     interrupt: Interrupt,
+    say: &mut dyn FnMut(&str),
 ) -> Result<Status, Failure> {
     let service = Service::new(spec, &runs_elements()?, journal).map_err(words)?;
     let (handle, is_over) = (service.handle(), Arc::new(AtomicBool::new(false)));
@@ -237,7 +264,7 @@ pub(crate) fn serve(
         }
     };
     std::thread::spawn(wait);
-    let ran = service.run(control, &mut |line| print_error(&format!("{line}\n")));
+    let ran = service.run(control, say);
     is_over.store(true, Ordering::Relaxed);
     ran.map_err(words)
 }
@@ -247,7 +274,12 @@ fn detach(up: &Up, name: &str, at: &Path) -> Result<ExitCode, Failure> {
     use std::os::unix::process::CommandExt;
     let own = std::env::current_exe().map_err(|why| why.to_string())?;
     let mut command = Program::new(own);
-    command.args(["host", "up", &up.manifest]).process_group(0);
+    let log = up.log.clone().unwrap_or_else(|| background_log(name));
+    if up.log.is_none() {
+        // That of another run says nothing of this one.
+        let _ = std::fs::remove_file(&log);
+    }
+    command.args(["host", "up", &up.manifest, "--log"]).arg(log).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|why| why.to_string())?;
     let mut errors = child.stderr.take();
@@ -280,10 +312,7 @@ fn down(name: &str) -> Result<ExitCode, Failure> {
             print(&format!("the chain '{name}' has ended\n"));
             Journal::open(&at).map_err(words)?
         }
-        Ok(Opened::Nothing) => {
-            print(&format!("no chain '{name}' runs\n"));
-            return Ok(ExitCode::SUCCESS);
-        }
+        Ok(Opened::Nothing) => return Err(none_runs(name)),
         other => other.map_err(words)?,
     };
     if let Opened::There(journal) | Opened::Left(journal) = opened {
@@ -298,8 +327,9 @@ fn down(name: &str) -> Result<ExitCode, Failure> {
 
 fn list(ps: &Ps) -> Result<ExitCode, Failure> {
     let all = std::fs::read_dir(folder()).into_iter().flatten();
+    let all = all.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<String> =
-        all.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let asked = names
         .iter()
@@ -401,7 +431,16 @@ fn show_logs(logs: &Logs) -> Result<ExitCode, Failure> {
     let nfs = match &logs.nf {
         Some(nf) if is_name(nf) => vec![nf.clone()],
         Some(nf) => return Err(format!("'{nf}' is no NF").into()),
-        None => ask(&logs.chain, Request::Status)?.nfs.into_iter().map(|nf| nf.name).collect(),
+        None => {
+            let happened = std::fs::read(background_log(&name));
+            if let Ok(bytes) = &happened {
+                print(&crate::terminal::for_output(&String::from_utf8_lossy(bytes)));
+            }
+            if happened.is_ok() && !at.exists() {
+                return Ok(ExitCode::SUCCESS);
+            }
+            ask(&logs.chain, Request::Status)?.nfs.into_iter().map(|nf| nf.name).collect()
+        }
     };
     for nf in &nfs {
         let path = log_path(&at, nf);

@@ -1,17 +1,19 @@
 //! `catena nf`: writing network functions, and trying them.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use host::manifest::{Beside, Files, Function, is_name, time};
-use host::{HostChain, Journal};
+use host::{HostChain, Journal, image};
 use nf::sources;
+use view::table::grouped;
 
 use crate::commands::host::{serve, shown};
 use crate::failure::Failure;
 use crate::signals::Interrupt;
-use crate::terminal::print;
+use crate::terminal::{print, print_error};
 
 /// Write a network function of your own, and try it
 #[derive(Args, Debug)]
@@ -24,6 +26,7 @@ pub(crate) struct Nf {
 enum What {
     Init(Init),
     Run(Run),
+    Pack(Pack),
 }
 
 /// Begin a network function: an access list that builds and runs as it is
@@ -66,9 +69,28 @@ struct Run {
     /// Packets of a batch at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: Option<u32>,
+    /// Its threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
     /// Map packets without the right to write, as `writes: none` does
     #[arg(long)]
     read_only: bool,
+}
+
+/// Make an image of a network function: an OCI layout with its program and shared libraries
+///
+/// A host chain runs it as `image: acl.oci`; other container tools read it, too. The program is started for a moment, to see
+/// that it is a network function.
+#[derive(Args, Debug)]
+struct Pack {
+    /// The program, or the folder of one that `catena nf init` began
+    program: String,
+    /// The image, which is made: a tar file, or a folder if it ends with `/`
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Arguments of the program, after `--`
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    arguments: Vec<String>,
 }
 
 /// Runs the command.
@@ -76,6 +98,7 @@ pub(crate) fn main(args: &Nf) -> Result<ExitCode, Failure> {
     match &args.what {
         What::Init(init) => begin(init),
         What::Run(run) => attempt(run),
+        What::Pack(pack) => wrap(pack),
     }
 }
 
@@ -169,6 +192,40 @@ fn program(path: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// What a try makes is in a folder of its own.
+fn journal() -> Result<Journal, Failure> {
+    let folder = std::env::temp_dir().join(format!("catena-nf-{}", std::process::id()));
+    Journal::begin(&folder).map_err(|why| Failure::Message(why.to_string()))
+}
+
+fn wrap(pack: &Pack) -> Result<ExitCode, Failure> {
+    let path = program(&pack.program)?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_string();
+    if !is_name(&name) {
+        return Err(format!(
+            "{}: a program in an image has letters, digits and `_-` in its name, at most 32",
+            path.display()
+        )
+        .into());
+    }
+    let program = image::Program { name, path, arguments: pack.arguments.clone() };
+    let packed = image::pack(&program, &pack.output, journal()?);
+    let packed = packed.map_err(|why| Failure::Message(why.to_string()))?;
+    let mut text = String::new();
+    for file in &packed.files {
+        let _ = writeln!(text, "  {}", file.display());
+    }
+    let _ = writeln!(
+        text,
+        "{}: {} bytes, {}",
+        pack.output.display(),
+        grouped(packed.bytes),
+        packed.digest
+    );
+    print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn attempt(run: &Run) -> Result<ExitCode, Failure> {
     let path = program(&run.program)?;
     if !Path::new(&run.pcap).is_file() && run.pcap != "-" {
@@ -187,10 +244,10 @@ fn attempt(run: &Run) -> Result<ExitCode, Failure> {
     spec.batch = run.batch;
     spec.timeout = run.timeout.unwrap_or(spec.timeout);
     spec.nfs[0].writes = !run.read_only;
+    spec.nfs[0].limits.threads = run.threads;
     let interrupt = Interrupt::catch();
-    let folder = std::env::temp_dir().join(format!("catena-nf-{}", std::process::id()));
-    let journal = Journal::begin(&folder).map_err(|why| Failure::Message(why.to_string()))?;
-    let ran = serve(spec, journal, None, interrupt)?;
+    let journal = journal()?;
+    let ran = serve(spec, journal, None, interrupt, &mut |line| print_error(&format!("{line}\n")))?;
     print(&shown(&ran));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,226 @@
+//! Containers by runc: an image's files, read-only; no network, no capabilities, no new privileges.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Environment, Running, Start};
+use crate::confine::{self, Limits, User};
+use crate::image::Image;
+use crate::process::{MARK, needs};
+use crate::{Failure, Journal, Process, cgroup};
+
+/// Where the files of images are while a service runs: below, a folder that bears the mark of its journal. It is a place from which
+/// programs may be run.
+const FILES: &str = "/var/lib/catena/images";
+
+/// The folder of runc's own files, in that of a journal.
+const STATE: &str = "runc";
+
+/// Tasks beyond an NF's threads: runc has some until it starts the NF.
+const RUNC_TASKS: u32 = 24;
+
+/// An image whose files are there.
+#[derive(Clone, Debug)]
+pub(crate) struct Runc {
+    root: PathBuf,
+    arguments: Vec<String>,
+    environment: Vec<String>,
+    folder: String,
+}
+
+impl Runc {
+    /// Writes an image's files, once for all that run it.
+    pub(crate) fn new(path: &Path, journal: &Journal) -> Result<Self, Failure> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Failure::Impossible(
+                "containers are started by root here: use sudo, or `program:` in the place of `image:`".into(),
+            ));
+        }
+        needs(&["runc"])?;
+        // Containers outlive the program that starts them: they become children of this process, not of the first of all.
+        let subreaper = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        subreaper.map_err(|why| Failure::Impossible(format!("no parent of containers: {why}")))?;
+        let image = Image::open(path).map_err(Failure::Impossible)?;
+        let files = journal_files(journal);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&files)
+            .map_err(Failure::at(&files))?;
+        let root = files.join(image.digest());
+        if !root.exists() {
+            let unpacked = image.unpack(&root);
+            unpacked.map_err(|why| Failure::Impossible(format!("{}: {why}", path.display())))?;
+        }
+        Ok(Self {
+            root,
+            arguments: image.arguments(),
+            environment: image.environment(),
+            folder: image.folder(),
+        })
+    }
+
+    /// The container's configuration, as the OCI runtime specification has it.
+    fn configuration(&self, limits: Limits, user: u32, id: &str, mark: &str) -> Value {
+        let Limits { memory, threads } = limits;
+        let mut environment = self.environment.clone();
+        environment.push(format!("{MARK}={mark}"));
+        let namespaces = ["pid", "ipc", "uts", "mount", "network", "cgroup"];
+        let namespaces = namespaces.map(|kind| json!({ "type": kind }));
+        let limit = |name: &str, most: u64| json!({ "type": name, "soft": most, "hard": most });
+        let mount = |to: &str, kind: &str, options: &[&str]| json!({ "destination": to, "type": kind, "source": kind, "options": options });
+        json!({
+            "ociVersion": "1.0.2",
+            "process": {
+                "terminal": false,
+                "user": { "uid": user, "gid": user },
+                "args": self.arguments,
+                "env": environment,
+                "cwd": self.folder,
+                "capabilities": {},
+                "noNewPrivileges": true,
+                "rlimits": [limit("RLIMIT_NOFILE", confine::DESCRIPTORS), limit("RLIMIT_CORE", 0)],
+            },
+            "root": { "path": self.root, "readonly": true },
+            "hostname": "nf",
+            "mounts": [
+                mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
+                mount("/dev", "tmpfs", &["nosuid", "noexec", "mode=755", "size=64k"]),
+                mount("/tmp", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=16m"]),
+            ],
+            "linux": {
+                "cgroupsPath": format!("/{id}"),
+                "namespaces": namespaces,
+                "resources": {
+                    "memory": { "limit": memory },
+                    "pids": { "limit": threads + RUNC_TASKS },
+                    "devices": [{ "allow": false, "access": "rwm" }],
+                },
+                "seccomp": confine::oci(limits),
+                "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/timer_list"],
+                "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
+            },
+        })
+    }
+}
+
+impl Environment for Runc {
+    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure> {
+        let id = format!("catena-{}-{}-{}", journal.mark(), start.chain, start.seat);
+        let bundle = journal.folder().join("bundles").join(&id);
+        std::fs::create_dir_all(&bundle).map_err(Failure::at(&bundle))?;
+        let container = Container { state: journal.folder().join(STATE), bundle, id };
+        let user = User::take()?;
+        let configuration =
+            self.configuration(start.limits, user.number(), &container.id, journal.mark());
+        let started = container.start(&configuration, start, journal);
+        if started.is_err() {
+            container.delete();
+        }
+        Ok(Running {
+            process: started?,
+            container: Some(container),
+            groups: Vec::new(),
+            _user: Some(user),
+        })
+    }
+}
+
+/// A container that was made.
+#[derive(Debug)]
+pub(crate) struct Container {
+    state: PathBuf,
+    /// The folder of its configuration.
+    bundle: PathBuf,
+    id: String,
+}
+
+impl Container {
+    fn start(
+        &self,
+        configuration: &Value,
+        start: Start,
+        journal: &Journal,
+    ) -> Result<Process, Failure> {
+        let path = self.bundle.join("config.json");
+        std::fs::write(&path, configuration.to_string()).map_err(Failure::at(&path))?;
+        let number = self.bundle.join("process");
+        let mut create = self.runc(journal, "create");
+        create.arg("--bundle").arg(&self.bundle).arg("--pid-file").arg(&number).arg(&self.id);
+        let [output, errors] = start.output;
+        self.finish(create.stdin(start.socket).stdout(output).stderr(errors))?;
+        drop(create);
+        let process = std::fs::read_to_string(&number).map_err(Failure::at(&number))?;
+        let process = process.trim().parse().ok().and_then(Process::open);
+        let gone = || Failure::Command("runc create".into(), "the container ended at once".into());
+        let process = process.ok_or_else(gone)?;
+        // A group of its own has no share of real-time scheduling.
+        cgroup::bring_to_own("cpu", process.number);
+        let mut begin = self.runc(journal, "start");
+        self.finish(
+            begin.arg(&self.id).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()),
+        )?;
+        Ok(process)
+    }
+
+    fn runc(&self, journal: &Journal, what: &str) -> Command {
+        let mut command = journal.marked(Command::new("runc"));
+        command.arg("--root").arg(&self.state);
+        command.arg("--log").arg(self.bundle.join("log")).args(["--log-format", "json", what]);
+        command
+    }
+
+    /// Runs a command of runc to its end.
+    fn finish(&self, command: &mut Command) -> Result<(), Failure> {
+        let status = command.status().map_err(|why| crate::process::absent(command, why))?;
+        if status.success() {
+            return Ok(());
+        }
+        let log = std::fs::read_to_string(self.bundle.join("log")).unwrap_or_default();
+        let last = log.lines().rev().find_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            (line.get("level")? == "error")
+                .then(|| line.get("msg")?.as_str().map(str::to_string))?
+        });
+        let said = last.unwrap_or_else(|| format!("{status}"));
+        Err(Failure::Command("runc".into(), said))
+    }
+
+    /// What counts its memory.
+    pub(crate) fn memory_group(&self) -> Option<PathBuf> {
+        cgroup::root("memory").map(|(root, _)| root.join(&self.id))
+    }
+
+    /// Removes it, its group of processes, and its configuration.
+    pub(crate) fn delete(&self) {
+        delete(&self.state, &self.id);
+        let _ = std::fs::remove_dir_all(&self.bundle);
+    }
+}
+
+fn delete(state: &Path, id: &str) {
+    let mut command = Command::new("runc");
+    command.arg("--root").arg(state).args(["delete", "--force", id]);
+    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+fn journal_files(journal: &Journal) -> PathBuf {
+    Path::new(FILES).join(journal.mark())
+}
+
+/// Removes all containers of a journal, and the files of their images, once its processes have ended.
+pub(crate) fn delete_all(journal: &Journal, has_ended: bool) {
+    let state = journal.folder().join(STATE);
+    for entry in std::fs::read_dir(&state).into_iter().flatten().flatten() {
+        if let Some(id) = entry.file_name().to_str() {
+            delete(&state, id);
+        }
+    }
+    if has_ended && !journal.mark().is_empty() {
+        let _ = std::fs::remove_dir_all(journal_files(journal));
+    }
+}
