@@ -24,14 +24,15 @@ pub enum Arrivals {
         /// The mean of the times without.
         off: f64,
     },
+    /// So many packets at once, at equal distances.
+    Trains(u32),
     /// At the distances that a capture recorded, scaled to the mean rate.
     Recorded,
 }
 
 impl Arrivals {
     /// What can be asked for, for help texts.
-    pub const NAMES: &'static str =
-        "constant, poisson, bursts=ON:OFF with mean durations such as 200us:1ms, or recorded";
+    pub const NAMES: &'static str = "constant, poisson, trains=N with N packets at once, bursts=ON:OFF with mean durations such as 200us:1ms, or recorded";
 
     /// The times at which packets are due, in nanoseconds from the start of the load, at a mean rate in packets per
     /// second. Those of a capture come by [`DueTimes::recorded`]; here they are at equal distances.
@@ -61,6 +62,7 @@ impl fmt::Display for Arrivals {
             Self::Constant => f.write_str("constant"),
             Self::Poisson => f.write_str("poisson"),
             Self::Recorded => f.write_str("recorded"),
+            Self::Trains(packets) => write!(f, "trains={packets}"),
             Self::Bursts { on, off } => write!(f, "bursts={}us:{}us", on / 1e3, off / 1e3),
         }
     }
@@ -89,6 +91,13 @@ impl FromStr for Arrivals {
             None if text == "constant" => Ok(Self::Constant),
             None if text == "poisson" => Ok(Self::Poisson),
             None if text == "recorded" => Ok(Self::Recorded),
+            Some(("trains", packets)) => {
+                let packets = packets.parse().ok().filter(|packets| (1..=65_536).contains(packets));
+                let packets = packets.ok_or_else(|| {
+                    format!("'{text}': trains=N takes a number of packets from 1 to 65536, such as trains=32")
+                })?;
+                Ok(Self::Trains(packets))
+            }
             Some(("bursts", means)) => {
                 let means = means.split_once(':');
                 let means = means.and_then(|(on, off)| Some((duration(on)?, duration(off)?)));
@@ -153,6 +162,10 @@ impl DueTimes {
                 return due as u64;
             }
             Arrivals::Constant | Arrivals::Recorded => self.time = self.number as f64 * self.gap,
+            Arrivals::Trains(packets) => {
+                let packets = u64::from(packets.max(1));
+                self.time = (self.number / packets * packets) as f64 * self.gap;
+            }
             Arrivals::Poisson => self.time += self.exponential(self.gap),
             Arrivals::Bursts { on, off } => {
                 while self.time >= self.on_until {
@@ -202,6 +215,13 @@ mod tests {
     fn constant_distances_do_not_drift() {
         let times = draw("constant", 3e6, 1, 3_000_001);
         assert_eq!((times[0], times[3], times[3_000_000]), (0, 1000, 1_000_000_000));
+    }
+
+    #[test]
+    fn trains_have_all_their_packets_at_once_and_the_rate() {
+        let times = draw("trains=4", 1e6, 1, 4001);
+        assert_eq!(times[..9], [0, 0, 0, 0, 4000, 4000, 4000, 4000, 8000]);
+        assert_eq!(times[4000], 4_000_000);
     }
 
     #[test]
@@ -268,11 +288,13 @@ mod tests {
 
     #[test]
     fn text_is_understood_or_refused() {
-        for text in ["constant", "poisson", "bursts=0.5us:2500us"] {
+        for text in ["constant", "poisson", "trains=32", "bursts=0.5us:2500us"] {
             assert_eq!(text.parse::<Arrivals>().unwrap().to_string(), text);
         }
         let wrong = [
             "",
+            "trains=0",
+            "trains=",
             "Poisson",
             "bursts",
             "bursts=1:2",

@@ -16,6 +16,8 @@
 //! [`send`](send::send) offers frames to a device open loop, and [`receive`](receive::receive) counts what arrives of them:
 //! the traffic generator and the receiver on their own, which know packets by their [`stamp`]s.
 //!
+//! [`netbench`] measures virtual switches between applications in network namespaces.
+//!
 //! The time, the CPU's counters and what disturbs a measurement are passed in ([`Meter`]): the search and the taking of
 //! latencies are tested on devices whose limits and delays are known.
 #![forbid(unsafe_code)]
@@ -29,6 +31,7 @@ pub mod live;
 pub mod machine;
 mod measure;
 pub mod memory;
+pub mod netbench;
 mod page;
 pub mod plot;
 pub mod profile;

@@ -24,13 +24,7 @@ svg{max-width:100%;height:auto;margin:.6rem 0}code{overflow-wrap:anywhere}
 impl Report {
     /// The report as a page. `raw` is the name of a file beside it that has all samples.
     pub fn page(&self, raw: &str) -> String {
-        let mut page = Page(String::new());
-        let title = escape(&self.chain);
-        page.put(format_args!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}: measured by Catena</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>"
-        ));
+        let mut page = Page::begin(&self.chain);
         page.put(format_args!(
             "<p>Measured by <code>catena bench</code> {1}. All samples are in <a href=\"{0}\">{0}</a>.</p>",
             escape(raw),
@@ -47,8 +41,7 @@ impl Report {
         page.shares("What network functions take", &self.functions, Look::Elements(1));
         page.shares("What the programs take in their place", &self.programs, Look::Synthesised(1));
         self.facts(&mut page);
-        page.0.push_str("</body>\n</html>\n");
-        page.0
+        page.end()
     }
 
     fn figures(&self, page: &mut Page) {
@@ -190,18 +183,36 @@ impl Report {
     }
 }
 
-struct Page(String);
+/// A page that is being written.
+pub(crate) struct Page(pub(crate) String);
 
 impl Page {
-    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+    /// Its head.
+    pub(crate) fn begin(title: &str) -> Self {
+        let (mut page, title) = (Self(String::new()), escape(title));
+        page.put(format_args!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}: measured by Catena</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>"
+        ));
+        page
+    }
+
+    /// The whole page.
+    pub(crate) fn end(mut self) -> String {
+        self.0.push_str("</body>\n</html>\n");
+        self.0
+    }
+
+    pub(crate) fn put(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.0, "{text}");
     }
 
-    fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         self.put(format_args!("<h2>{text}</h2>"));
     }
 
-    fn remark(&mut self, text: &str) {
+    pub(crate) fn remark(&mut self, text: &str) {
         self.put(format_args!("<p class=\"remark\">{}</p>", escape(text)));
     }
 

@@ -85,6 +85,8 @@ pub struct Plan {
     pub stamp: Option<(StampClock, u8)>,
     /// Which of the packets are sent; others are another sender's.
     pub turns: Turns,
+    /// Packets that the device is given at a time, at most.
+    pub burst: usize,
 }
 
 /// Which packets of a load a sender sends: senders of one load take turns, so all of them together send what one would,
@@ -241,8 +243,8 @@ impl Schedule {
     }
 }
 
-/// Frames that are prepared before they are due.
-const BURST: usize = 64;
+/// Frames that are prepared before they are due, and given to a device at a time unless a plan says another number.
+pub const BURST: usize = 64;
 /// From the start until the first packet can be due, in nanoseconds.
 const LEAD: u64 = 1_000_000;
 /// The longest wait in one piece, in nanoseconds: it is looked then whether to stop.
@@ -405,7 +407,7 @@ impl<'a, 's> Sender<'a, 's> {
     fn prepare(&mut self) -> Result<(), String> {
         let most = self.plan.count.unwrap_or(u64::MAX);
         let end = self.plan.end();
-        while self.ready.len() < BURST && !self.exhausted {
+        while self.ready.len() < self.plan.burst.max(1) && !self.exhausted {
             let next = match self.first.take() {
                 _ if self.drawn == most => None,
                 None => self.source.next(self.plan.goes_on(), &mut self.pool)?,
@@ -544,7 +546,14 @@ mod tests {
     fn plan(rate: f64, count: u64) -> Plan {
         let pace = Pace::Rate(rate, Arrivals::Constant, 1);
         let stamp = Some((StampClock::Monotonic, 3));
-        Plan { pace, count: Some(count), seconds: None, stamp, turns: Turns::default() }
+        Plan {
+            pace,
+            count: Some(count),
+            seconds: None,
+            stamp,
+            turns: Turns::default(),
+            burst: BURST,
+        }
     }
 
     type Log = Vec<(u64, u64, Vec<u8>)>;

@@ -193,6 +193,16 @@ impl Journal {
         &self.namespaces
     }
 
+    /// Makes a network namespace without IPv6.
+    ///
+    /// # Errors
+    /// If there is one of this name, or it cannot be made.
+    pub fn namespace(&mut self, name: &str) -> Result<Namespace, Failure> {
+        let namespace = Namespace::make(name, self)?;
+        namespace.turn_off_ipv6()?;
+        Ok(namespace)
+    }
+
     pub(crate) fn add_namespace(&mut self, of: &Namespace) -> Result<(), Failure> {
         self.write(&format!("namespace {}\t{}\n", of.number, of.name))?;
         self.namespaces.push(of.clone());
@@ -226,7 +236,7 @@ impl Journal {
     }
 
     /// The command, as one that ends with the rest.
-    pub(crate) fn marked(&self, mut command: Command) -> Command {
+    pub fn marked(&self, mut command: Command) -> Command {
         command.env(crate::process::MARK, &self.mark);
         command
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -19,6 +19,15 @@ pub struct Namespace {
     pub name: String,
     /// What the kernel knows it by. A name can be given to another one, this not.
     pub(crate) number: u64,
+}
+
+/// Packets that the kernel counted on an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that came in.
+    pub received: u64,
+    /// Packets that went out.
+    pub sent: u64,
 }
 
 /// Bytes of an interface's name at most.
@@ -114,6 +123,41 @@ impl Namespace {
         };
         let ended = std::thread::scope(|scope| scope.spawn(enter).join());
         ended.unwrap_or_else(|_| Err(Failure::Impossible("a thread panicked".into())))
+    }
+
+    /// Turns IPv6 off there: no addresses are made up, and nothing is sent for it.
+    pub(crate) fn turn_off_ipv6(&self) -> Result<(), Failure> {
+        self.run(|| {
+            let path = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+            // A kernel without IPv6 has nothing to turn off.
+            if path.exists() {
+                std::fs::write(path, "1").map_err(Failure::at(path))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A program that will run there, in the place of `ip`.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]).arg(program);
+        command
+    }
+
+    /// What the kernel counted on an interface there.
+    ///
+    /// # Errors
+    /// If it has none of this name.
+    pub fn counters(&self, interface: &str) -> Result<Counters, Failure> {
+        let mut ip = Command::new("ip");
+        ip.args(["-n", &self.name, "-json", "-stats", "link", "show", "dev", interface]);
+        let said = run(&mut ip, "")?;
+        let read = || -> Option<Counters> {
+            let all: serde_json::Value = serde_json::from_str(&said).ok()?;
+            let count = |of: &str| all[0]["stats64"][of]["packets"].as_u64();
+            Some(Counters { received: count("rx")?, sent: count("tx")? })
+        };
+        read().ok_or_else(|| Failure::Command("ip -json -stats link".into(), said.clone()))
     }
 
     /// Runs commands of `ip` there.

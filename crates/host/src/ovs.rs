@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{needs, run};
-use crate::{Failure, Journal, Namespace};
+use crate::{Failure, Journal, Namespace, Process};
 
 /// What is run.
 const PROGRAMS: [&str; 4] = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"];
@@ -15,10 +15,19 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 const DATABASE: &str = "--db=unix:db.sock";
 
+/// What its bridge does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bridge {
+    /// It drops everything until it is given entries.
+    Entries,
+    /// It learns which addresses are at which port.
+    Learning,
+}
+
 /// The name of the only bridge.
 pub(crate) const BRIDGE: &str = "br0";
 
-/// A running switch with one bridge, which drops everything until it is given entries.
+/// A running switch with one bridge.
 #[derive(Debug)]
 pub struct OpenVSwitch {
     folder: PathBuf,
@@ -40,6 +49,7 @@ impl OpenVSwitch {
         &self,
         journal: &Journal,
         namespace: &Namespace,
+        does: Bridge,
         ports: &[(String, u32)],
     ) -> Result<(), Failure> {
         std::fs::create_dir(&self.folder).map_err(Failure::at(&self.folder))?;
@@ -60,13 +70,18 @@ impl OpenVSwitch {
             "other_config:userspace-tso-enable=true",
             "other_config:vlan-limit=2",
         ];
+        let set = if does == Bridge::Entries { &set[..] } else { &[] };
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init", "--"]).args(set), "")?;
         let mut vswitchd = tool("ip");
         vswitchd.args(["netns", "exec", &namespace.name, "ovs-vswitchd", "--disable-system"]);
         run(vswitchd.arg("--pidfile").args(daemon).arg("unix:db.sock"), "")?;
         let add = ["--timeout=60", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE];
         let mut bridge = tool("ovs-vsctl");
-        bridge.arg(DATABASE).args(add).args(["datapath-type=netdev", "fail-mode=secure"]);
+        bridge.arg(DATABASE).args(add).arg("datapath-type=netdev");
+        bridge.arg(match does {
+            Bridge::Entries => "fail-mode=secure",
+            Bridge::Learning => "fail-mode=standalone",
+        });
         for (name, number) in ports {
             bridge.args(["--", "add-port", BRIDGE, name, "--", "set", "interface", name]);
             bridge.arg(format!("ofport_request={number}"));
@@ -77,6 +92,14 @@ impl OpenVSwitch {
     /// Where its bridge listens for who installs entries.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!("{BRIDGE}.mgmt"))
+    }
+
+    /// The process that forwards.
+    pub(crate) fn process(&self) -> Result<Process, Failure> {
+        let path = self.folder.join("ovs-vswitchd.pid");
+        let text = std::fs::read_to_string(&path).map_err(Failure::at(&path))?;
+        let process = text.trim().parse().ok().and_then(Process::open);
+        process.ok_or_else(|| Failure::Impossible("ovs-vswitchd has ended".into()))
     }
 
     fn tool(&self, program: &str) -> Command {

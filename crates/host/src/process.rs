@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -137,6 +138,22 @@ impl Process {
             bears(number).then_some(process)
         };
         numbers.filter(|number| *number != own).filter_map(open).collect()
+    }
+
+    /// The numbers of its threads.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = u32> {
+        let all = std::fs::read_dir(format!("/proc/{}/task", self.number));
+        let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+        all.into_iter().flatten().flatten().filter_map(number)
+    }
+
+    /// The processor time that its threads have taken.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        let taken = |thread: u32| -> Option<u64> {
+            let path = format!("/proc/{}/task/{thread}/schedstat", self.number);
+            std::fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()
+        };
+        Duration::from_nanos(self.threads().filter_map(taken).sum())
     }
 
     /// Whether it ended; waits so long for that.

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use ir::topology::{Address, Host, PortName, Topology};
 
 use crate::namespace::{is_interface_name, is_name};
-use crate::ovs::BRIDGE;
+use crate::ovs::{BRIDGE, Bridge};
 use crate::process::run;
 use crate::{Failure, Journal, Namespace, OpenVSwitch};
 
@@ -180,19 +180,12 @@ impl Plan {
         let mut namespaces = BTreeMap::new();
         for (name, device) in &self.devices {
             go_on()?;
-            let namespace = Namespace::make(name, journal)?;
             // Where no IPv6 address is given, none is made up, and nothing is sent for it.
             let has_6 = matches!(device, Device::Host(host) if host.addresses.iter().any(|a| a.contains(':')));
-            if !has_6 {
-                namespace.run(|| {
-                    let path = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
-                    // A kernel without IPv6 has nothing to turn off.
-                    if path.exists() {
-                        std::fs::write(path, "1").map_err(Failure::at(path))?;
-                    }
-                    Ok(())
-                })?;
-            }
+            let namespace = match has_6 {
+                true => Namespace::make(name, journal)?,
+                false => journal.namespace(name)?,
+            };
             namespaces.insert(name.as_str(), namespace);
         }
         go_on()?;
@@ -210,7 +203,7 @@ impl Plan {
                 journal.link(path, &there.socket())?;
                 let mut ports = ports.clone();
                 ports.retain(|(port, _)| self.has_link(name, port));
-                there.start(journal, namespace, &ports)?;
+                there.start(journal, namespace, Bridge::Entries, &ports)?;
             }
         }
         go_on()

@@ -58,10 +58,16 @@ pub fn cores() -> Vec<usize> {
 /// # Errors
 /// If there is no such core.
 pub fn pin(thread: Option<u32>, core: usize) -> Result<()> {
+    bind(thread, &[core])
+}
+
+/// Has a thread run on some cores only; `None` is the calling one.
+///
+/// # Errors
+/// If none of them is there.
+pub fn bind(thread: Option<u32>, cores: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
-    if core < CpuSet::MAX_CPU {
-        set.set(core);
-    }
+    cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
     let thread = thread.and_then(|of| Pid::from_raw(of as i32));
     Ok(sched_setaffinity(thread, &set)?)
 }

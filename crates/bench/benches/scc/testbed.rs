@@ -16,7 +16,7 @@ use bench::profile::formula::BySource;
 use bench::profile::process::{self, Usage};
 use bench::profile::system::Policy;
 use bench::receive::{Expected, Receiver};
-use bench::send::{Pace, Plan, Source, Turns, send};
+use bench::send::{BURST, Pace, Plan, Source, Turns, send};
 use bench::stamp::{HostClock, StampClock};
 use dataplane::clock::{Clock, Time};
 use dataplane::io::{Binding, Bindings, InterfaceSpec, Mode};
@@ -372,6 +372,7 @@ impl Ends {
             seconds: Some(load.seconds),
             stamp: Some((CLOCK, 1)),
             turns: Turns::default(),
+            burst: BURST,
         };
         // It is asked whether to stop all the time: that is when to look for frames.
         let came_meanwhile = Cell::new(0);

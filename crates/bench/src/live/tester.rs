@@ -15,7 +15,7 @@ use crate::measure::Failed;
 use crate::memory::{Backlog, Offered};
 use crate::receive::Receiver;
 use crate::search::Trial;
-use crate::send::{Lost, Pace, Plan, Sender, Source, Step, Turns, note};
+use crate::send::{BURST, Lost, Pace, Plan, Sender, Source, Step, Turns, note};
 use crate::stamp::{HostClock, StampClock};
 use crate::statistics::latencies;
 use crate::traffic::Frames;
@@ -260,6 +260,7 @@ impl Tester {
                 seconds: load.seconds,
                 stamp: Some((StampClock::Monotonic, stream)),
                 turns: Turns::default(),
+                burst: BURST,
             })
             .collect();
         let frames = self.outlets.iter().map(|outlet| Rc::clone(&outlet.frames));

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bench::Machine;
 use bench::arrivals::Arrivals;
-use bench::send::{Pace, Plan, Rate, Sent, Source, Turns, send_from};
+use bench::send::{BURST, Pace, Plan, Rate, Sent, Source, Turns, send_from};
 use bench::stamp::{HostClock, StampClock};
 use clap::Args;
 use dataplane::clock::Time;
@@ -48,9 +48,9 @@ pub(crate) struct Gen {
     /// Send a capture so many times as fast as it was recorded
     #[arg(long, value_name = "FACTOR", conflicts_with_all = ["rate", "arrivals"], value_parser = within(1e-6, 1e6))]
     speed: Option<f64>,
-    /// How packets arrive at a rate: constant, poisson or bursts=ON:OFF
+    /// How packets arrive at a rate: constant, poisson, trains=N or bursts=ON:OFF
     ///
-    /// ON and OFF are the mean durations of bursts and of the pauses between them, such as 200us:1ms.
+    /// A train is N packets at once. ON and OFF are the mean durations of bursts and of the pauses between them, such as 200us:1ms.
     #[arg(long, value_name = "PROCESS")]
     arrivals: Option<Arrivals>,
     /// Send so many packets; the source begins anew where it has fewer
@@ -137,6 +137,7 @@ fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
         seconds: args.seconds,
         stamp: args.stamp.then_some((clock, args.stream)),
         turns: Turns::default(),
+        burst: BURST,
     };
     let handle = Handle::default();
     let left = interfaces.clone();

@@ -14,6 +14,7 @@ pub(crate) mod r#gen;
 pub(crate) mod graph;
 pub(crate) mod host;
 pub(crate) mod lab;
+pub(crate) mod netbench;
 pub(crate) mod nf;
 pub(crate) mod offload;
 pub(crate) mod place;

@@ -51,7 +51,7 @@ struct Common {
     /// Traffic: a capture, gen:KEY=VALUE,… with a rate, or generated with superbursts: backbone or as
     #[arg(long, value_name = "FILE|gen:…|backbone|as")]
     trace: String,
-    /// How packets of gen: arrive: constant, poisson or bursts=ON:OFF
+    /// How packets of gen: arrive: constant, poisson, trains=N or bursts=ON:OFF
     #[arg(long, value_name = "PROCESS", default_value = "constant")]
     arrivals: bench::arrivals::Arrivals,
     /// End after so much time of the trace

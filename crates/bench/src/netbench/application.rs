@@ -1,0 +1,594 @@
+//! The applications: a sender and a receiver, and a client and a server, which live in a namespace each.
+//!
+//! Alone, an application starts at once. Under [`Orders`], it first exchanges packets with its peer until both have heard
+//! each other, so that switches have learnt where they are, is quiet then, and starts when it is told to.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use dataplane::clock::Time;
+use dataplane::io::{Binding, Bindings, Choice, InterfaceSpec, Interfaces, Polling, Waiter};
+use elements::device::{Device, DeviceRequest, Event, Received, Wake};
+use net::{Batch, Pool};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::frame::{Endless, Endpoint, is_from, template, turn_back};
+use crate::arrivals::Arrivals;
+use crate::receive::{Expected, Receipt, Receiver, StreamReport};
+use crate::report::Percentiles;
+use crate::send::{Lost, Pace, Plan, Sender, Sent, Source, Step, Turns, send};
+use crate::stamp::{HostClock, Stamp, StampClock};
+use crate::statistics::latencies;
+
+/// What an application does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends packets to a receiver.
+    Send,
+    /// Counts packets of a sender.
+    Recv,
+    /// Sends packets to a server, and takes the time until they are back.
+    Client,
+    /// Sends packets of a client back.
+    Server,
+}
+
+/// How an application is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What it does.
+    pub role: Role,
+    /// Who it is.
+    pub local: Endpoint,
+    /// Who its peer is.
+    pub remote: Endpoint,
+    /// Its interface.
+    pub interface: String,
+    /// The I/O mode.
+    pub io: Option<Choice>,
+    /// Packets per second; as many as the device takes if nothing is said.
+    pub rate: Option<f64>,
+    /// Bytes of a frame, without frame check sequence.
+    pub size: usize,
+    /// Packets that are due at once, and given to the device at a time.
+    pub burst: usize,
+    /// Whether each byte of a payload is written and read.
+    pub touches: bool,
+    /// How long it sends, or receives if nobody says when to stop.
+    pub seconds: Option<f64>,
+    /// How it waits for packets.
+    pub polling: Polling,
+    /// The stream of its stamps: others are counted by nobody.
+    pub stream: u8,
+}
+
+/// What an application is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// To send nothing any more that is not measured.
+    Quiet,
+    /// To start.
+    Start,
+    /// To stop, once so many packets have come or nothing comes any more.
+    Stop(u64),
+}
+
+/// What an application says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Its interface is open.
+    Ready,
+    /// It has heard its peer.
+    Connected,
+    /// It sends nothing.
+    Quiet,
+    /// It has started.
+    Started,
+}
+
+/// Who tells an application what to do, and hears of it.
+pub struct Orders<'a> {
+    /// What it is told; it ends when nobody can tell it anything any more.
+    pub orders: Channel<Order>,
+    /// What it says.
+    pub tell: &'a dyn Fn(State),
+}
+
+/// What came of an application.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Packets that it gave to its device, or that were due at the rate that was asked for.
+    pub attempted: u64,
+    /// Packets that the device sent.
+    pub sent: u64,
+    /// Packets that came, each once.
+    pub received: u64,
+    /// Packets that came again.
+    pub duplicates: u64,
+    /// Packets that came after one that was sent later.
+    pub reordered: u64,
+    /// Packets that its socket lost, as it did not take them in time.
+    pub overrun: u64,
+    /// Seconds in which it sent, or from the first packet that came to the last.
+    pub seconds: f64,
+    /// Seconds of processor time that it took meanwhile, the kernel's for it among them.
+    pub cpu_seconds: f64,
+    /// Round trips in nanoseconds, each with how many packets took it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_trips: Vec<(u64, u64)>,
+    /// What its device reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+impl Outcome {
+    /// Of its round trips; nothing if there were none.
+    pub fn percentiles(&self) -> Option<Percentiles> {
+        let mut all = latencies();
+        self.round_trips.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
+        Percentiles::of(&all)
+    }
+}
+
+/// More packets per second than any sender sends.
+const UNREACHED: f64 = 1e9;
+/// The time between packets by which peers find each other.
+const CALL: Duration = Duration::from_millis(2);
+/// The longest wait, after which it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(5);
+/// After packets have come, more are waited for so many nanoseconds.
+const IDLE: u64 = 150_000_000;
+/// Before a packet is due, a client is awake for so many nanoseconds: waking up takes some of it.
+const AWAKE: u64 = 100_000;
+
+/// An application with its interface open.
+struct Application<'a> {
+    options: &'a Options,
+    interfaces: Interfaces,
+    input: Box<dyn Device>,
+    output: Box<dyn Device>,
+    clock: HostClock,
+    is_stopped: &'a dyn Fn() -> bool,
+    orders: Option<Orders<'a>>,
+    pool: Pool,
+    batch: Batch,
+}
+
+/// Runs an application to its end. `is_stopped` is whether it is interrupted.
+///
+/// # Errors
+/// If its interface cannot be opened, or fails.
+pub fn run(
+    options: &Options,
+    interfaces: &Interfaces,
+    orders: Option<Orders<'_>>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Outcome, String> {
+    let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
+    let spec =
+        InterfaceSpec { name: options.interface.clone(), mode: None, batch: None, shared: false };
+    bindings.inputs.insert(IO.into(), Binding::Interface(spec.clone()));
+    bindings.outputs.insert(IO.into(), Binding::Interface(spec));
+    options.io.iter().for_each(|choice| _ = bindings.choose(choice));
+    let mut open = |receive| -> Result<Box<dyn Device>, String> {
+        Ok(bindings.open_device(&DeviceRequest::Interface { name: IO.into(), receive })?)
+    };
+    let (input, output) = (open(true)?, open(false)?);
+    let mut application = Application {
+        options,
+        interfaces: interfaces.clone(),
+        input,
+        output,
+        clock: HostClock::new(StampClock::Monotonic),
+        is_stopped,
+        orders,
+        pool: Pool::new(),
+        batch: Batch::new(),
+    };
+    if !application.find_peer()? {
+        return Err("it was told to end before it started".into());
+    }
+    let before = cpu_seconds();
+    let mut outcome = match options.role {
+        Role::Send => application.send(),
+        Role::Recv => application.receive(),
+        Role::Client => application.ask(),
+        Role::Server => application.answer(),
+    }?;
+    outcome.cpu_seconds = cpu_seconds() - before;
+    Ok(outcome)
+}
+
+/// The name of the device.
+const IO: &str = "io";
+
+/// The processor time of this process.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+impl Application<'_> {
+    fn tell(&self, state: State) {
+        self.orders.iter().for_each(|orders| (orders.tell)(state));
+    }
+
+    /// Whether it is to end at once; a new order, if there is one.
+    fn next_order(&self) -> (bool, Option<Order>) {
+        let Some(orders) = &self.orders else { return ((self.is_stopped)(), None) };
+        match orders.orders.try_recv() {
+            Ok(order) => (false, Some(order)),
+            Err(TryRecvError::Disconnected) => (true, None),
+            Err(TryRecvError::Empty) => ((self.is_stopped)(), None),
+        }
+    }
+
+    /// Calls its peer until it is to be quiet, and waits until it is to start; whether it is.
+    fn find_peer(&mut self) -> Result<bool, String> {
+        if self.orders.is_none() {
+            return Ok(true);
+        }
+        self.tell(State::Ready);
+        let Options { local, remote, size, .. } = self.options;
+        let call = template(local, remote, *size)?;
+        let (mut is_connected, mut is_quiet) = (false, false);
+        loop {
+            let order = match &self.orders {
+                Some(Orders { orders, .. }) => orders.recv_timeout(CALL),
+                None => Ok(Order::Start),
+            };
+            match order {
+                Ok(Order::Start) => break,
+                Ok(Order::Quiet) => {
+                    is_quiet = true;
+                    self.tell(State::Quiet);
+                }
+                Ok(Order::Stop(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if (self.is_stopped)() {
+                return Ok(false);
+            }
+            self.input.receive(BURST, &mut self.batch, &mut self.pool)?;
+            let hears = self.batch.iter().any(|packet| is_from(packet.data(), remote, local));
+            self.pool.recycle_all(&mut self.batch);
+            if hears && !is_connected {
+                is_connected = true;
+                self.tell(State::Connected);
+            }
+            if !is_quiet {
+                self.batch.push(self.pool.packet(&call));
+                self.output.send(&mut self.batch, &mut self.pool)?;
+                self.pool.recycle_all(&mut self.batch);
+            }
+        }
+        self.tell(State::Started);
+        Ok(true)
+    }
+
+    /// What is sent, and when.
+    fn plan(&self) -> Plan {
+        let Options { rate, burst, seconds, .. } = self.options;
+        Plan {
+            pace: Pace::Rate(rate.unwrap_or(UNREACHED), Arrivals::Trains(*burst as u32), 1),
+            count: None,
+            seconds: *seconds,
+            stamp: Some((StampClock::Monotonic, self.options.stream)),
+            turns: Turns::default(),
+            burst: *burst,
+        }
+    }
+
+    /// So many packets of its stream.
+    fn expected(&self, packets: u64) -> Expected {
+        let streams = BTreeMap::from([(self.options.stream, packets.max(1))]);
+        Expected { each: None, streams }
+    }
+
+    fn frames(&self) -> Result<Endless, String> {
+        let Options { local, remote, size, touches, .. } = self.options;
+        Ok(Endless { frame: template(local, remote, *size)?, touches: *touches, count: 0 })
+    }
+
+    /// What was sent. Packets that were due count as attempted, whether or not there was time for them.
+    fn sent(&self, sent: &Sent) -> Outcome {
+        let due = self.options.rate.zip(self.options.seconds).map(|(rate, s)| (rate * s) as u64);
+        let due = due.filter(|_| !(self.is_stopped)()).unwrap_or(0);
+        Outcome {
+            attempted: sent.packets.max(due),
+            sent: sent.packets.saturating_sub(Lost::sum(&sent.lost)),
+            seconds: sent.seconds.unwrap_or_default(),
+            notices: sent.notices.clone(),
+            ..Outcome::default()
+        }
+    }
+
+    /// The sender.
+    fn send(mut self) -> Result<Outcome, String> {
+        let mut frames = Some(self.frames()?);
+        let mut open = || frames.take().map(|f| Box::new(f) as Box<dyn Device>).ok_or_else(once);
+        let mut source = Source::new(&mut open)?;
+        let plan = self.plan();
+        // Where no rate is asked for, all is due at once, and time decides when it ends.
+        let end = self.options.seconds.filter(|_| self.options.rate.is_none());
+        let end = end.map(|seconds| self.clock.now() + (seconds * 1e9) as u64);
+        let mut output = std::mem::replace(&mut self.output, Box::new(Nothing));
+        let is_over = || self.next_order().0 || end.is_some_and(|end| self.clock.now() >= end);
+        let sent = send(&mut *output, &mut source, &plan, Some(&self.clock), &is_over)?;
+        // What the kernel has not sent yet it drops with the socket.
+        let begin = self.clock.now();
+        while !self.interfaces.is_sent(0) && self.clock.now() - begin < IDLE {
+            std::thread::yield_now();
+        }
+        Ok(self.sent(&sent))
+    }
+
+    /// The receiver.
+    fn receive(mut self) -> Result<Outcome, String> {
+        let input = std::mem::replace(&mut self.input, Box::new(Nothing));
+        let input: Box<dyn Device> = match self.options.touches {
+            true => Box::new(Touched(input)),
+            false => input,
+        };
+        let mut waiting = Waiting::new(&*input, self.options.polling);
+        let mut receiver = Receiver::new(input);
+        let begin = self.clock.now();
+        let end = self.options.seconds.filter(|_| self.orders.is_none());
+        let end = end.map(|seconds| begin + (seconds * 1e9) as u64);
+        let (mut expected, mut last, mut rounds) = (None, begin, 0u32);
+        loop {
+            rounds = rounds.wrapping_add(1);
+            let (count, _) = receiver.take()?;
+            if count > 0 {
+                last = self.clock.now();
+                waiting.worked();
+            }
+            if count == 0 || rounds.is_multiple_of(ROUNDS) {
+                let now = self.clock.now();
+                let (is_over, order) = self.next_order();
+                if let Some(Order::Stop(number)) = order {
+                    expected = Some(self.expected(number));
+                    last = now;
+                }
+                let has_all = expected.as_ref().is_some_and(|all| receiver.has(all));
+                let is_idle = expected.is_some() && now >= last + IDLE;
+                if is_over || has_all || is_idle || end.is_some_and(|end| now >= end) {
+                    break;
+                }
+                if count == 0 {
+                    waiting.wait(LOOK);
+                }
+            }
+        }
+        let receipt = receiver.finish(&expected.unwrap_or_default())?;
+        Ok(received(receipt, self.options.stream))
+    }
+
+    /// The client.
+    fn ask(mut self) -> Result<Outcome, String> {
+        let mut frames = Some(self.frames()?);
+        let mut open = || frames.take().map(|f| Box::new(f) as Box<dyn Device>).ok_or_else(once);
+        let mut source = Source::new(&mut open)?;
+        let plan = self.plan();
+        let input = std::mem::replace(&mut self.input, Box::new(Nothing));
+        let mut output = std::mem::replace(&mut self.output, Box::new(Nothing));
+        let mut waiting = Waiting::new(&*input, self.options.polling);
+        let mut receiver = Receiver::new(input);
+        let mut sender = Sender::new(&mut source, &plan, Some(&self.clock))?;
+        let mut last = self.clock.now();
+        let (mut is_sent, mut rounds) = (false, 0u32);
+        loop {
+            rounds = rounds.wrapping_add(1);
+            let (count, _) = receiver.take()?;
+            let mut due = None;
+            if !is_sent {
+                match sender.step(&mut *output)? {
+                    Step::Sent => last = self.clock.now(),
+                    Step::Early(at) => due = Some(at),
+                    Step::Done => is_sent = true,
+                }
+            }
+            if count > 0 {
+                last = self.clock.now();
+                waiting.worked();
+                continue;
+            }
+            if rounds.is_multiple_of(ROUNDS) || is_sent {
+                let has_all =
+                    receiver.counting().of_streams(&[self.options.stream]) >= sender.stamped();
+                let is_idle = self.clock.now() >= last + IDLE;
+                if self.next_order().0 || is_sent && (has_all || is_idle) {
+                    break;
+                }
+            }
+            // A packet that is due does not wait for one that comes.
+            match due.map(|due| due.saturating_sub(self.clock.now())) {
+                Some(left) if left > AWAKE => {
+                    waiting.wait(Duration::from_nanos(left - AWAKE).min(LOOK));
+                }
+                Some(_) => std::thread::yield_now(),
+                None if is_sent => waiting.wait(LOOK),
+                None => {}
+            }
+        }
+        let sent = self.sent(&sender.finish(&mut *output)?);
+        let receipt = receiver.finish(&self.expected(sent.sent))?;
+        let round_trips = receipt.latencies.iter_recorded();
+        let round_trips =
+            round_trips.map(|of| (of.value_iterated_to(), of.count_at_value())).collect();
+        Ok(Outcome {
+            attempted: sent.attempted,
+            sent: sent.sent,
+            seconds: sent.seconds,
+            round_trips,
+            ..received(receipt, self.options.stream)
+        })
+    }
+
+    /// The server.
+    fn answer(mut self) -> Result<Outcome, String> {
+        let mut waiting = Waiting::new(&*self.input, self.options.polling);
+        let begin = self.clock.now();
+        let end = self.options.seconds.filter(|_| self.orders.is_none());
+        let end = end.map(|seconds| begin + (seconds * 1e9) as u64);
+        let mut outcome = Outcome::default();
+        let mut lost = (Vec::new(), Vec::new());
+        let mut rounds = 0u32;
+        loop {
+            rounds = rounds.wrapping_add(1);
+            self.input.receive(BURST, &mut self.batch, &mut self.pool)?;
+            let all = self.batch.len();
+            if all > 0 {
+                waiting.worked();
+                let mut answers = Batch::new();
+                for mut packet in self.batch.drain() {
+                    match Stamp::read(packet.data()) {
+                        // Frames for others come where a switch does not know where these are.
+                        Some(_)
+                            if is_from(
+                                packet.data(),
+                                &self.options.remote,
+                                &self.options.local,
+                            ) =>
+                        {
+                            turn_back(packet.data_mut());
+                            answers.push(packet);
+                        }
+                        _ => self.pool.recycle(packet),
+                    }
+                }
+                outcome.received += answers.len() as u64;
+                let mut patience = PATIENCE;
+                while !answers.is_empty() && patience > 0 {
+                    self.output.send(&mut answers, &mut self.pool)?;
+                    patience -= 1;
+                }
+                outcome.overrun += answers.len() as u64;
+                self.pool.recycle_all(&mut answers);
+            }
+            if all == 0 || rounds.is_multiple_of(ROUNDS) {
+                let (is_over, order) = self.next_order();
+                let is_late = end.is_some_and(|end| self.clock.now() >= end);
+                if is_over || is_late || matches!(order, Some(Order::Stop(_))) {
+                    break;
+                }
+                if all == 0 {
+                    waiting.wait(LOOK);
+                }
+            }
+        }
+        Lost::collect((&mut lost.0, &mut lost.1), &mut *self.input, false);
+        outcome.overrun += Lost::sum(&lost.0);
+        outcome.sent = outcome.received;
+        outcome.seconds = (self.clock.now() - begin) as f64 / 1e9;
+        outcome.notices = lost.1;
+        Ok(outcome)
+    }
+}
+
+/// Packets that are asked for at a time.
+const BURST: usize = 256;
+/// Rounds with packets after which it is looked whether to stop.
+const ROUNDS: u32 = 1024;
+/// How often a server tries to send what its device does not take.
+const PATIENCE: u32 = 1000;
+
+fn once() -> String {
+    "the source is opened once".into()
+}
+
+fn received(receipt: Receipt, stream: u8) -> Outcome {
+    let of = |count: fn(&StreamReport) -> u64| -> u64 {
+        receipt.streams.iter().filter(|of| of.stream == stream).map(count).sum()
+    };
+    Outcome {
+        received: of(|stream| stream.received),
+        duplicates: of(|stream| stream.duplicates),
+        reordered: of(|stream| stream.reordered),
+        overrun: Lost::sum(&receipt.lost_here),
+        seconds: receipt.seconds,
+        notices: receipt.remarks,
+        ..Outcome::default()
+    }
+}
+
+/// How packets of a device are waited for.
+struct Waiting {
+    wake: Option<Wake>,
+    waiter: Waiter,
+}
+
+impl Waiting {
+    fn new(device: &dyn Device, polling: Polling) -> Self {
+        Self { wake: device.wait_on(), waiter: Waiter::new(polling) }
+    }
+
+    fn worked(&mut self) {
+        self.waiter.worked();
+    }
+
+    fn wait(&mut self, longest: Duration) {
+        match self.wake {
+            Some(Wake::Readable(descriptor)) => self.waiter.wait(&[descriptor], false, longest),
+            Some(Wake::Polled) => self.waiter.wait(&[], true, longest),
+            None => {}
+        }
+    }
+}
+
+/// A device whose frames are read byte by byte.
+struct Touched(Box<dyn Device>);
+
+impl Device for Touched {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        let received = self.0.receive(burst, batch, pool)?;
+        for packet in batch.iter() {
+            let sum = packet.data().iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+            std::hint::black_box(sum);
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        self.0.send(batch, pool)
+    }
+
+    fn wait_on(&self) -> Option<Wake> {
+        self.0.wait_on()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.0.next_event()
+    }
+
+    fn burst(&self) -> Option<usize> {
+        self.0.burst()
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        self.0.flush()
+    }
+}
+
+/// What stands where a device was.
+struct Nothing;
+
+impl Device for Nothing {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! Netbench: which virtual switch between containers, and what it gives them.
+//!
+//! A [`Request`] is a matrix of [`Cell`]s. Each is run several times, in an order that a seed draws, so that drift of the
+//! machine favours no switch: a switch is started, each [application] is put into a network namespace as a process of its
+//! own, and throughput and round trips are measured.
+
+pub mod application;
+mod cell;
+mod frame;
+mod page;
+pub mod results;
+pub mod values;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use host::fabric::{self, Fabric};
+use host::{Failure, Journal, Opened};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+pub use cell::{read_order, write_state};
+pub use frame::{Endpoint, SIZES};
+pub use results::Results;
+
+/// What is measured of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Cell {
+    /// The switch.
+    pub switch: String,
+    /// Pairs of applications.
+    pub pairs: usize,
+    /// Bytes of a frame, without frame check sequence.
+    pub size: usize,
+    /// Packets that a sender sends at once.
+    pub burst: usize,
+    /// Packets that a client sends at once.
+    pub latency_burst: usize,
+    /// Packets per second of each sender; as many as it can if nothing is said.
+    pub rate: Option<u64>,
+    /// Cores of the switch.
+    pub cores: usize,
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// How often each is run.
+    pub repeat: usize,
+    /// Draws the order.
+    pub seed: u64,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// Whether throughput is measured.
+    pub throughput: bool,
+    /// Whether round trips are.
+    pub round_trips: bool,
+    /// Packets per second of each client.
+    pub latency_rate: u64,
+    /// The I/O mode of applications.
+    pub io: String,
+    /// Whether applications write and read each byte of payloads.
+    pub touches: bool,
+    /// The CPUs that may be used.
+    pub cpus: Vec<usize>,
+    /// The program `catena`.
+    pub program: PathBuf,
+}
+
+/// What all runs have in common.
+struct Setting<'a> {
+    program: &'a Path,
+    io: &'a str,
+    seconds: f64,
+    throughput: bool,
+    round_trips: bool,
+    latency_rate: u64,
+    touches: bool,
+    cpus: &'a [usize],
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Setting<'_> {
+    /// The cores of applications and of the switch, in every cell alike, also for a switch that has no processes.
+    fn cores(&self, switch: usize) -> (&[usize], &[usize]) {
+        cores(self.cpus, switch)
+    }
+}
+
+/// The cores of applications, and of the switch: the last. Where there are too few, they share all.
+fn cores(cpus: &[usize], switch: usize) -> (&[usize], &[usize]) {
+    match cpus.len().checked_sub(switch) {
+        Some(at @ 1..) => cpus.split_at(at),
+        _ => (cpus, cpus),
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// The run, from 1 on, of so many.
+    pub run: (usize, usize),
+    /// What runs.
+    pub cell: &'a Cell,
+    /// Seconds that are left, about; nothing before the first run has ended.
+    pub left: Option<f64>,
+}
+
+/// Where journals are.
+const FOLDER: &str = "/run/catena/netbench";
+
+impl Request {
+    /// What a reader should know before it runs: cores that are shared.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = Vec::new();
+        for cell in &self.cells {
+            let (applications, switch) = cores(&self.cpus, cell.cores);
+            let list = |all: &[usize]| {
+                let all: Vec<String> = all.iter().map(usize::to_string).collect();
+                let plural = if all.len() == 1 { "" } else { "s" };
+                format!("CPU{plural} {}", all.join(","))
+            };
+            let count = 2 * cell.pairs;
+            if std::ptr::eq(applications, switch) {
+                remarks.push(format!(
+                    "the switch is to have {} of {} CPUs, so nothing is left for applications: both share {}",
+                    cell.cores,
+                    self.cpus.len(),
+                    list(applications)
+                ));
+            } else if count > applications.len() {
+                remarks.push(format!(
+                    "{count} applications share {}, in cells of every switch alike; a switch with processes has {}",
+                    list(applications),
+                    list(switch)
+                ));
+            }
+        }
+        remarks.dedup();
+        let mut seen = Vec::new();
+        remarks.retain(|remark| {
+            !seen.contains(remark) && {
+                seen.push(remark.clone());
+                true
+            }
+        });
+        remarks
+    }
+
+    /// The runs in the order in which they come: each repetition has all cells, in an order of its own.
+    fn runs(&self) -> Vec<usize> {
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        let mut all = Vec::new();
+        for _ in 0..self.repeat {
+            let mut round: Vec<usize> = (0..self.cells.len()).collect();
+            random.shuffle(&mut round);
+            all.extend(round);
+        }
+        all
+    }
+}
+
+/// Takes down what runs have left that ended without doing so; how many these were, and processes that run netbench now.
+///
+/// # Errors
+/// What could not be taken down.
+pub fn clean() -> Result<(usize, Vec<u32>), Failure> {
+    let (mut cleaned, mut running) = (0, Vec::new());
+    let Ok(all) = std::fs::read_dir(FOLDER) else { return Ok((cleaned, running)) };
+    for folder in all.flatten() {
+        match Journal::open(&folder.path()) {
+            Ok(Opened::Nothing) => {}
+            Ok(Opened::Left(journal) | Opened::There(journal)) => {
+                journal.take_down()?;
+                cleaned += 1;
+            }
+            Err(Failure::Held(_, process)) => running.extend(process),
+            Err(why) => return Err(why),
+        }
+    }
+    Ok((cleaned, running))
+}
+
+/// Runs all cells. `watch` hears of each run before it starts, and of what failed after it. When it is interrupted, what
+/// was measured is reported.
+///
+/// # Errors
+/// If nothing can be measured at all.
+pub fn measure(
+    request: &Request,
+    command: Vec<String>,
+    is_stopped: &dyn Fn() -> bool,
+    watch: &mut dyn FnMut(&Progress<'_>, Option<&str>),
+) -> Result<Results, String> {
+    let machine = Machine::unbound()?;
+    let mut environment = machine.environment();
+    environment.command = command;
+    let fabrics = request.cells.iter().map(|cell| fabric::find(&cell.switch));
+    let fabrics = fabrics.collect::<Result<Vec<Box<dyn Fabric>>, _>>()?;
+    let setting = Setting {
+        program: &request.program,
+        io: &request.io,
+        seconds: request.seconds,
+        throughput: request.throughput,
+        round_trips: request.round_trips,
+        latency_rate: request.latency_rate,
+        touches: request.touches,
+        cpus: &request.cpus,
+        is_stopped,
+    };
+    let mut results = Results::begin(request, environment, &fabrics);
+    let runs = request.runs();
+    let begin = Instant::now();
+    for (number, &at) in runs.iter().enumerate() {
+        if is_stopped() {
+            results.interrupted = true;
+            break;
+        }
+        let done = begin.elapsed().as_secs_f64();
+        let left = (number > 0).then(|| done / number as f64 * (runs.len() - number) as f64);
+        let cell = &request.cells[at];
+        let progress = Progress { run: (number + 1, runs.len()), cell, left };
+        watch(&progress, None);
+        let folder = Path::new(FOLDER).join(format!("netbench{}-{number}", std::process::id()));
+        match cell::run(&setting, &*fabrics[at], cell, &folder) {
+            Ok(sample) => results.cells[at].samples.push(sample),
+            Err(cell::Broken::Interrupted) => {
+                results.interrupted = true;
+                break;
+            }
+            Err(cell::Broken::Failed(why)) => {
+                watch(&progress, Some(&why));
+                results.cells[at].failures.push(why);
+            }
+        }
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(pairs: usize, cpus: &[usize]) -> Request {
+        let cell = |switch: &str| Cell {
+            switch: switch.into(),
+            pairs,
+            size: 64,
+            burst: 32,
+            latency_burst: 1,
+            rate: None,
+            cores: 1,
+        };
+        Request {
+            cells: ["a", "b", "c", "d", "e"].map(cell).into(),
+            repeat: 3,
+            seed: 7,
+            seconds: 1.0,
+            throughput: true,
+            round_trips: true,
+            latency_rate: 10_000,
+            io: "auto".into(),
+            touches: false,
+            cpus: cpus.into(),
+            program: PathBuf::new(),
+        }
+    }
+
+    #[test]
+    fn each_repetition_has_all_cells_in_an_order_of_its_own() {
+        let request = request(1, &[0, 1]);
+        let runs = request.runs();
+        assert_eq!(runs, request.runs());
+        assert_ne!(runs, Request { seed: 8, ..request.clone() }.runs());
+        assert_ne!(runs[..5], runs[5..10]);
+        for round in runs.chunks(5) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn cores_that_are_shared_are_said() {
+        assert_eq!(cores(&[0, 1, 2, 3], 1), (&[0, 1, 2][..], &[3][..]));
+        assert_eq!(cores(&[4], 1), (&[4][..], &[4][..]));
+        assert_eq!(request(1, &[0, 1, 2]).remarks(), Vec::<String>::new());
+        let shared = request(1, &[0, 1]).remarks();
+        assert_eq!(shared.len(), 1);
+        assert!(shared[0].starts_with("2 applications share CPU 0, "), "{shared:?}");
+        assert!(request(2, &[0, 1, 2]).remarks()[0].starts_with("4 applications share CPUs 0,1"));
+        assert!(request(1, &[5]).remarks()[0].contains("both share CPU 5"));
+    }
+}

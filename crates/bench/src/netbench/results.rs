@@ -1,0 +1,519 @@
+//! What netbench measured: samples of cells, tables, and CSV.
+
+use std::fmt::Write as _;
+
+use hdrhistogram::Histogram;
+use host::fabric::Fabric;
+use serde::{Deserialize, Serialize};
+use view::table::{Table, grouped};
+
+use super::application::Outcome;
+use super::{Cell, Request};
+use crate::machine::Environment;
+use crate::report::Percentiles;
+use crate::statistics::{Spread, latencies};
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// What was measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Results {
+    /// Of this format.
+    pub version: u32,
+    /// The machine.
+    pub machine: Environment,
+    /// The seed of the order.
+    pub seed: u64,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// How often each cell was to be run.
+    pub repeat: usize,
+    /// Packets per second of each client.
+    pub latency_rate: u64,
+    /// The I/O mode of applications.
+    pub io: String,
+    /// Whether applications wrote and read each byte of payloads.
+    pub touches: bool,
+    /// Whether it ended before all was measured.
+    pub interrupted: bool,
+    /// What a reader must know.
+    pub remarks: Vec<String>,
+    /// The cells.
+    pub cells: Vec<CellResult>,
+}
+
+/// What was measured of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellResult {
+    /// The cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// The version of the switch.
+    pub version: String,
+    /// Whether the switch has processes, whose CPU time is known.
+    pub has_processes: bool,
+    /// What was measured, a run each.
+    pub samples: Vec<Sample>,
+    /// Why runs failed.
+    pub failures: Vec<String>,
+}
+
+/// What was measured in a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Seconds until the switch ran and all namespaces were connected.
+    pub start_seconds: f64,
+    /// Throughput, if it was measured.
+    pub throughput: Option<Throughput>,
+    /// Round trips, if they were measured.
+    pub round_trips: Option<RoundTrips>,
+}
+
+/// Packets of senders that came to receivers, of all pairs together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Packets that senders tried to send.
+    pub attempted: u64,
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Packets that came, each once.
+    pub received: u64,
+    /// Packets that were sent and did not come.
+    pub lost: u64,
+    /// Of these, packets that sockets of receivers lost.
+    pub overrun: u64,
+    /// Packets that came again.
+    pub duplicates: u64,
+    /// Packets that came after one that was sent later.
+    pub reordered: u64,
+    /// Packets per second that senders tried to send.
+    pub attempted_rate: f64,
+    /// Packets per second that were sent.
+    pub sent_rate: f64,
+    /// Packets per second that came.
+    pub received_rate: f64,
+    /// Packets per second that came, by pair.
+    pub pairs: Vec<f64>,
+    /// Packets that the kernel counted on interfaces of senders.
+    pub counted_sent: u64,
+    /// Packets that the kernel counted on interfaces of receivers.
+    pub counted_received: u64,
+    /// Processor time of senders for a packet that was sent, in nanoseconds: with the kernel's, also for a switch in it.
+    pub sender_ns: f64,
+    /// Processor time of receivers for a packet that came, in nanoseconds.
+    pub receiver_ns: f64,
+    /// Processor time of the switch's processes for a packet that was sent, in nanoseconds.
+    pub switch_ns: Option<f64>,
+}
+
+/// Packets of clients that came back from servers, of all pairs together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RoundTrips {
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Packets that came back, each once.
+    pub received: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// Packets that came back again.
+    pub duplicates: u64,
+    /// Packets that came back after one that was sent later.
+    pub reordered: u64,
+    /// From when packets were due until they were back, in nanoseconds.
+    pub latency: Option<Percentiles>,
+    /// The same, each time with how many packets took it.
+    pub distribution: Vec<(u64, u64)>,
+    /// Processor time of clients for a packet, in nanoseconds.
+    pub client_ns: f64,
+    /// Processor time of servers for a packet, in nanoseconds.
+    pub server_ns: f64,
+    /// Processor time of the switch's processes for a packet, in nanoseconds.
+    pub switch_ns: Option<f64>,
+}
+
+/// Seconds for so many packets, in nanoseconds for one.
+fn each(seconds: f64, packets: u64) -> f64 {
+    seconds * 1e9 / packets.max(1) as f64
+}
+
+/// A rate; none of nothing.
+fn per_second(packets: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { packets as f64 / seconds } else { 0.0 }
+}
+
+impl Throughput {
+    pub(super) fn of(outcomes: &[[Outcome; 2]], counted: &[[u64; 2]], switch: Option<f64>) -> Self {
+        let sum = |of: fn(&[Outcome; 2]) -> u64| -> u64 { outcomes.iter().map(of).sum() };
+        let time = |of: fn(&[Outcome; 2]) -> f64| -> f64 { outcomes.iter().map(of).sum() };
+        // Packets that wait in sockets may come after the last was sent.
+        let came = |[sender, receiver]: &[Outcome; 2]| {
+            per_second(receiver.received, receiver.seconds.max(sender.seconds))
+        };
+        let pairs: Vec<f64> = outcomes.iter().map(came).collect();
+        let (sent, received) = (sum(|[s, _]| s.sent), sum(|[_, r]| r.received));
+        Self {
+            attempted: sum(|[s, _]| s.attempted),
+            sent,
+            received,
+            lost: sum(|[s, r]| s.sent.saturating_sub(r.received)),
+            overrun: sum(|[_, r]| r.overrun),
+            duplicates: sum(|[_, r]| r.duplicates),
+            reordered: sum(|[_, r]| r.reordered),
+            attempted_rate: time(|[s, _]| per_second(s.attempted, s.seconds)),
+            sent_rate: time(|[s, _]| per_second(s.sent, s.seconds)),
+            received_rate: pairs.iter().sum(),
+            pairs,
+            counted_sent: counted.iter().map(|[sent, _]| sent).sum(),
+            counted_received: counted.iter().map(|[_, received]| received).sum(),
+            sender_ns: each(time(|[s, _]| s.cpu_seconds), sent),
+            receiver_ns: each(time(|[_, r]| r.cpu_seconds), received),
+            switch_ns: switch.map(|seconds| each(seconds, sent)),
+        }
+    }
+
+    /// The share of packets that were lost, in percent.
+    pub fn loss(&self) -> f64 {
+        100.0 * self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// Adds times, each with how many packets took it.
+fn add(all: &mut Histogram<u64>, distribution: &[(u64, u64)]) {
+    for (value, count) in distribution {
+        all.saturating_record_n(*value, *count);
+    }
+}
+
+impl RoundTrips {
+    pub(super) fn of(outcomes: &[[Outcome; 2]], switch: Option<f64>) -> Self {
+        let sum = |of: fn(&[Outcome; 2]) -> u64| -> u64 { outcomes.iter().map(of).sum() };
+        let time = |of: fn(&[Outcome; 2]) -> f64| -> f64 { outcomes.iter().map(of).sum() };
+        let mut all = latencies();
+        outcomes.iter().for_each(|[client, _]| add(&mut all, &client.round_trips));
+        let recorded = all.iter_recorded();
+        let (sent, received) = (sum(|[c, _]| c.sent), sum(|[c, _]| c.received));
+        Self {
+            sent,
+            received,
+            lost: sum(|[c, _]| c.sent.saturating_sub(c.received)),
+            duplicates: sum(|[c, _]| c.duplicates),
+            reordered: sum(|[c, _]| c.reordered),
+            latency: Percentiles::of(&all),
+            distribution: recorded
+                .map(|of| (of.value_iterated_to(), of.count_at_value()))
+                .collect(),
+            client_ns: each(time(|[c, _]| c.cpu_seconds), sent),
+            server_ns: each(time(|[_, s]| s.cpu_seconds), sum(|[_, s]| s.received)),
+            switch_ns: switch.map(|seconds| each(seconds, sent)),
+        }
+    }
+}
+
+impl CellResult {
+    /// Medians and ranges of what samples have.
+    pub fn spread(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
+        let values: Vec<f64> = self.samples.iter().filter_map(of).collect();
+        (!values.is_empty()).then(|| Spread::of(values))
+    }
+
+    /// The same of throughput.
+    pub fn of_throughput(&self, of: impl Fn(&Throughput) -> f64) -> Option<Spread> {
+        self.spread(|sample| sample.throughput.as_ref().map(&of))
+    }
+
+    /// The same of round trips.
+    pub fn of_round_trips(&self, of: impl Fn(&RoundTrips) -> f64) -> Option<Spread> {
+        self.spread(|sample| sample.round_trips.as_ref().map(&of))
+    }
+
+    /// Round trips of all samples together.
+    pub fn round_trips(&self) -> Option<Percentiles> {
+        let mut all = latencies();
+        let trips = self.samples.iter().filter_map(|sample| sample.round_trips.as_ref());
+        trips.for_each(|trips| add(&mut all, &trips.distribution));
+        Percentiles::of(&all)
+    }
+
+    /// Gigabits per second of frames with their frame check sequences.
+    pub fn gigabits(&self, rate: f64) -> f64 {
+        const FCS: usize = 4;
+        rate * 8.0 * (self.cell.size + FCS) as f64 / 1e9
+    }
+}
+
+impl Results {
+    pub(super) fn begin(
+        request: &Request,
+        machine: Environment,
+        fabrics: &[Box<dyn Fabric>],
+    ) -> Self {
+        let cells = request.cells.iter().zip(fabrics).map(|(cell, fabric)| CellResult {
+            cell: cell.clone(),
+            version: fabric.look().unwrap_or_default(),
+            has_processes: fabric.has_processes(),
+            samples: Vec::new(),
+            failures: Vec::new(),
+        });
+        Self {
+            version: VERSION,
+            machine,
+            seed: request.seed,
+            seconds: request.seconds,
+            repeat: request.repeat,
+            latency_rate: request.latency_rate,
+            io: request.io.clone(),
+            touches: request.touches,
+            interrupted: false,
+            remarks: request.remarks(),
+            cells: cells.collect(),
+        }
+    }
+
+    /// Cells of which no run went well.
+    pub fn failed(&self) -> usize {
+        let failed = |of: &&CellResult| of.samples.is_empty() && !of.failures.is_empty();
+        self.cells.iter().filter(failed).count()
+    }
+
+    /// Names of what differs between cells, and how a cell has it.
+    pub(super) fn dimensions(&self) -> Vec<(&'static str, fn(&Cell) -> String)> {
+        let all: [(&'static str, fn(&Cell) -> String); 6] = [
+            ("pairs", |cell| format!("{0}vs{0}", cell.pairs)),
+            ("bytes", |cell| cell.size.to_string()),
+            ("burst", |cell| cell.burst.to_string()),
+            ("RTT burst", |cell| cell.latency_burst.to_string()),
+            ("asked/s", |cell| cell.rate.map_or("most".into(), grouped)),
+            ("cores", |cell| cell.cores.to_string()),
+        ];
+        let differs = |of: fn(&Cell) -> String| {
+            let mut cells = self.cells.iter().map(|result| of(&result.cell));
+            let first = cells.next();
+            cells.any(|other| Some(other) != first)
+        };
+        all.into_iter().filter(|(name, of)| *name == "bytes" || differs(*of)).collect()
+    }
+
+    /// The table of throughput.
+    pub fn throughput_table(&self) -> Option<Table> {
+        let dimensions = self.dimensions();
+        let mut titles = vec!["switch"];
+        titles.extend(dimensions.iter().map(|(name, _)| *name));
+        titles.extend([
+            "attempted/s",
+            "sent/s",
+            "received/s",
+            "least–greatest",
+            "Gb/s",
+            "lost/s",
+            "lost",
+        ]);
+        titles.extend(["duplicates", "reordered", "send ns", "recv ns", "switch ns"]);
+        let mut table = Table::titled(&titles);
+        for result in self.sorted() {
+            let of = |of: fn(&Throughput) -> f64| result.of_throughput(of);
+            let Some(received) = of(|t| t.received_rate) else { continue };
+            let text = |of: fn(&Throughput) -> f64| {
+                result.of_throughput(of).map_or(String::new(), |of| number(of.median))
+            };
+            let sum = |of: fn(&Throughput) -> u64| -> String {
+                let all = result.samples.iter().filter_map(|sample| sample.throughput.as_ref());
+                grouped(all.map(of).sum())
+            };
+            let mut row = vec![result.cell.switch.clone()];
+            row.extend(dimensions.iter().map(|(_, of)| of(&result.cell)));
+            row.push(text(|t| t.attempted_rate));
+            row.push(text(|t| t.sent_rate));
+            row.push(number(received.median));
+            row.push(format!("{}–{}", number(received.least), number(received.greatest)));
+            row.push(format!("{:.3}", result.gigabits(received.median)));
+            row.push(text(|t| t.sent_rate * t.loss() / 100.0));
+            row.push(
+                of(Throughput::loss).map_or(String::new(), |of| format!("{:.2} %", of.median)),
+            );
+            row.extend([sum(|t| t.duplicates), sum(|t| t.reordered)]);
+            row.extend([text(|t| t.sender_ns), text(|t| t.receiver_ns)]);
+            row.push(text_or_kernel(result, text(|t| t.switch_ns.unwrap_or_default())));
+            table.cells(row);
+        }
+        (!table.is_empty()).then_some(table)
+    }
+
+    /// The table of round trips.
+    pub fn round_trip_table(&self) -> Option<Table> {
+        let dimensions = self.dimensions();
+        let mut titles = vec!["switch"];
+        titles.extend(dimensions.iter().map(|(name, _)| *name));
+        titles.extend([
+            "p50 µs",
+            "least–greatest",
+            "p99 µs",
+            "p99.99 µs",
+            "max µs",
+            "packets",
+            "lost",
+        ]);
+        titles.extend(["client ns", "server ns", "switch ns"]);
+        let mut table = Table::titled(&titles);
+        for result in self.sorted() {
+            let Some(all) = result.round_trips() else { continue };
+            let micros = |nanoseconds: f64| format!("{:.1}", nanoseconds / 1e3);
+            let median = result.of_round_trips(|trips| {
+                trips.latency.map_or(f64::NAN, |latency| latency.p50 as f64)
+            });
+            let text = |of: fn(&RoundTrips) -> f64| {
+                result.of_round_trips(of).map_or(String::new(), |of| number(of.median))
+            };
+            let sum = |of: fn(&RoundTrips) -> u64| -> String {
+                let all = result.samples.iter().filter_map(|sample| sample.round_trips.as_ref());
+                grouped(all.map(of).sum())
+            };
+            let mut row = vec![result.cell.switch.clone()];
+            row.extend(dimensions.iter().map(|(_, of)| of(&result.cell)));
+            row.push(micros(all.p50 as f64));
+            row.push(median.map_or(String::new(), |of| {
+                format!("{}–{}", micros(of.least), micros(of.greatest))
+            }));
+            row.extend([all.p99, all.p99_99, all.max].map(|value| micros(value as f64)));
+            row.extend([sum(|trips| trips.received), sum(|trips| trips.lost)]);
+            row.extend([text(|trips| trips.client_ns), text(|trips| trips.server_ns)]);
+            row.push(text_or_kernel(result, text(|trips| trips.switch_ns.unwrap_or_default())));
+            table.cells(row);
+        }
+        (!table.is_empty()).then_some(table)
+    }
+
+    /// Cells in the order in which they were asked for, those of one set of parameters together.
+    fn sorted(&self) -> Vec<&CellResult> {
+        let mut all: Vec<&CellResult> = self.cells.iter().collect();
+        all.sort_by_key(|result| {
+            let Cell { pairs, size, burst, latency_burst, rate, cores, .. } = &result.cell;
+            (*pairs, *size, *burst, *latency_burst, *rate, *cores)
+        });
+        all
+    }
+
+    /// What failed, a line each.
+    pub fn failures(&self) -> Vec<String> {
+        let of = |result: &CellResult| {
+            let Cell { switch, pairs, size, burst, .. } = &result.cell;
+            let name = format!("{switch}, {pairs}vs{pairs}, {size} bytes, bursts of {burst}");
+            let runs = self.repeat;
+            let failed = move |why: &String| format!("{name}: a run of {runs} failed: {why}");
+            result.failures.iter().map(failed).collect::<Vec<_>>()
+        };
+        self.cells.iter().flat_map(of).collect()
+    }
+
+    /// As people read it.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        if let Some(table) = self.throughput_table() {
+            let _ = writeln!(
+                out,
+                "Throughput: medians of {} runs of {} s\n",
+                self.repeat, self.seconds
+            );
+            out += &table.render();
+        }
+        if let Some(table) = self.round_trip_table() {
+            let rate = grouped(self.latency_rate);
+            let _ = writeln!(
+                out,
+                "\nRound trips, at {rate} packets/s a pair, since packets were due\n"
+            );
+            out += &table.render();
+        }
+        if !out.is_empty() {
+            let _ = writeln!(
+                out,
+                "\n'ns' is CPU time for a packet; that of a switch in the kernel is with the applications"
+            );
+        }
+        for remark in &self.remarks {
+            let _ = writeln!(out, "! {remark}");
+        }
+        for why in self.failures() {
+            let _ = writeln!(out, "! {why}");
+        }
+        if self.interrupted {
+            let _ = writeln!(out, "! interrupted: this is what was measured until then");
+        }
+        out
+    }
+
+    /// A line for each sample, with its cell.
+    pub fn csv(&self) -> String {
+        let mut out = String::from(
+            "switch,version,pairs,size,burst,latency_burst,rate,cores,sample,start_seconds,attempted_rate,sent_rate,\
+             received_rate,sent,received,lost,overrun,duplicates,reordered,sender_ns,receiver_ns,switch_ns,trips,\
+             trips_lost,p50_ns,p99_ns,p99_99_ns,max_ns,client_ns,server_ns,latency_switch_ns\n",
+        );
+        for result in &self.cells {
+            let Cell { switch, pairs, size, burst, latency_burst, rate, cores } = &result.cell;
+            let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+            let rate = rate.map_or(String::new(), |rate| rate.to_string());
+            for (number, sample) in result.samples.iter().enumerate() {
+                let _ = write!(
+                    out,
+                    "{},{},{pairs},{size},{burst},{latency_burst},{rate},{cores},{},{:.6}",
+                    quoted(switch),
+                    quoted(&result.version),
+                    number + 1,
+                    sample.start_seconds
+                );
+                let optional =
+                    |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.1}"));
+                match &sample.throughput {
+                    Some(t) => {
+                        let _ = write!(
+                            out,
+                            ",{:.1},{:.1},{:.1},{},{},{},{},{},{},{:.1},{:.1},{}",
+                            t.attempted_rate,
+                            t.sent_rate,
+                            t.received_rate,
+                            t.sent,
+                            t.received,
+                            t.lost,
+                            t.overrun,
+                            t.duplicates,
+                            t.reordered,
+                            t.sender_ns,
+                            t.receiver_ns,
+                            optional(t.switch_ns)
+                        );
+                    }
+                    None => out += &",".repeat(12),
+                }
+                match sample.round_trips.as_ref().and_then(|trips| Some((trips, trips.latency?))) {
+                    Some((trips, latency)) => {
+                        let _ = writeln!(
+                            out,
+                            ",{},{},{},{},{},{},{:.1},{:.1},{}",
+                            trips.received,
+                            trips.lost,
+                            latency.p50,
+                            latency.p99,
+                            latency.p99_99,
+                            latency.max,
+                            trips.client_ns,
+                            trips.server_ns,
+                            optional(trips.switch_ns)
+                        );
+                    }
+                    None => out += &(",".repeat(9) + "\n"),
+                }
+            }
+        }
+        out
+    }
+}
+
+fn text_or_kernel(result: &CellResult, text: String) -> String {
+    if result.has_processes { text } else { "–".into() }
+}
+
+/// A number as tables have it.
+fn number(value: f64) -> String {
+    grouped(value.round() as u64)
+}

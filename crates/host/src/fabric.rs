@@ -1,0 +1,225 @@
+//! Fabrics: virtual switches between network namespaces, a file each.
+//!
+//! A fabric runs in a namespace of its own. It has so many ports, and cores that its processes are bound to. What is
+//! connected to a port gets an interface, `eth0`, with the MAC address of that port.
+
+mod catena;
+mod direct;
+mod linux_bridge;
+mod macvlan;
+mod ovs;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process::run;
+use crate::{Failure, Journal, Namespace, Process, log, scheduler};
+
+/// The interface of a namespace that is connected to a port.
+pub const INTERFACE: &str = "eth0";
+
+/// Bytes of an IP packet on a link.
+const MTU: u32 = 1500;
+
+/// A kind of virtual switch.
+pub trait Fabric: Sync + Send {
+    /// The name that users know it by.
+    fn name(&self) -> String;
+
+    /// What it is, in a few words.
+    fn summary(&self) -> &'static str;
+
+    /// Whether it has processes, which want cores of their own; else the kernel switches on the core of who sends.
+    fn has_processes(&self) -> bool {
+        false
+    }
+
+    /// Its version, if it can run here.
+    ///
+    /// # Errors
+    /// What it needs.
+    fn look(&self) -> Result<String, String>;
+
+    /// Commands of `ip` in the fabric's namespace that make its ports. The other end of each is called as
+    /// [`far_end`] says, and has the port's MAC address.
+    fn links(&self, ports: usize) -> String {
+        let mut text = String::new();
+        for port in 0..ports {
+            let (near, far) = (near_end(port), far_end(port));
+            let _ = writeln!(
+                text,
+                "link add name {far} mtu {MTU} {QUEUES} address {} type veth peer name {near} mtu {MTU} {QUEUES}\n\
+                 link set dev {near} up",
+                mac(port)
+            );
+        }
+        text
+    }
+
+    /// Starts it once its links are there; its processes.
+    ///
+    /// # Errors
+    /// What did not start.
+    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure>;
+}
+
+/// Queues of virtual Ethernet: as many as the workers of most.
+const QUEUES: &str = "numrxqueues 4 numtxqueues 4";
+
+/// Where a fabric is started.
+pub struct Site<'a> {
+    journal: &'a Journal,
+    namespace: &'a Namespace,
+    /// The cores of its processes.
+    cores: &'a [usize],
+    /// The program `catena`.
+    program: &'a Path,
+    /// How long it is waited for.
+    go_on: &'a dyn Fn() -> bool,
+}
+
+impl Site<'_> {
+    /// Where its output goes.
+    fn output(&self) -> PathBuf {
+        log::path(self.journal.folder(), LOG)
+    }
+}
+
+/// The name of a fabric's log in the journal's folder.
+const LOG: &str = "switch";
+
+/// The MAC address of a port.
+pub fn mac(port: usize) -> String {
+    format!("02:00:00:00:{:02x}:{:02x}", port >> 8 & 0xff, port & 0xff)
+}
+
+/// The interface of the fabric at a port.
+fn near_end(port: usize) -> String {
+    format!("p{port}")
+}
+
+/// The interface at a port that goes to who is connected.
+fn far_end(port: usize) -> String {
+    format!("f{port}")
+}
+
+/// All kinds.
+pub fn all() -> Vec<Box<dyn Fabric>> {
+    vec![
+        Box::new(direct::Direct),
+        Box::new(linux_bridge::LinuxBridge),
+        Box::new(macvlan::Macvlan),
+        Box::new(ovs::Ovs),
+        Box::new(catena::Switch::AF_XDP),
+        Box::new(catena::Switch::AF_PACKET),
+    ]
+}
+
+/// The kind of a name. `catena:FILE` is a chain whose elements have the devices `p0`, `p1` and so on.
+///
+/// # Errors
+/// If there is none, in words.
+pub fn find(name: &str) -> Result<Box<dyn Fabric>, String> {
+    if let Some(file) = name.strip_prefix("catena:") {
+        return match Path::new(file).is_file() {
+            true => Ok(Box::new(catena::Switch::chain(file.into()))),
+            false => Err(format!("there is no chain {file}")),
+        };
+    }
+    let mut all = all();
+    let names: Vec<String> = all.iter().map(|fabric| fabric.name()).collect();
+    match names.iter().position(|known| known == name) {
+        Some(at) => Ok(all.swap_remove(at)),
+        None => Err(match ir::nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => format!("there is no switch '{name}': did you mean '{near}'?"),
+            None => format!("there is no switch '{name}'; the switches are {}", names.join(", ")),
+        }),
+    }
+}
+
+/// Whether the kernel makes links by these commands of `ip`, in a namespace that goes at once; its release.
+fn kernel_makes(commands: &str, option: &str) -> Result<String, String> {
+    let mut command = Command::new("unshare");
+    match run(command.args(["--net", "ip", "-batch", "-"]), commands) {
+        Ok(_) => {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+            Ok(format!("Linux {}", release.unwrap_or_default().trim()))
+        }
+        Err(Failure::Command(_, said)) if said.contains("Unknown device type") => {
+            Err(format!("a kernel with {option}"))
+        }
+        Err(Failure::Command(_, said)) if said.contains("not permitted") => Err("root".into()),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// A fabric that runs.
+#[derive(Debug)]
+pub struct Running {
+    namespace: Namespace,
+    processes: Vec<Process>,
+    folder: PathBuf,
+}
+
+impl Running {
+    /// Starts a fabric in a namespace of this name.
+    ///
+    /// # Errors
+    /// What was not made or did not start; what was is in the journal.
+    pub fn start(
+        fabric: &dyn Fabric,
+        journal: &mut Journal,
+        name: &str,
+        (ports, cores): (usize, &[usize]),
+        program: &Path,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Self, Failure> {
+        let namespace = journal.namespace(name)?;
+        namespace.ip(journal, &fabric.links(ports))?;
+        let site = Site { journal, namespace: &namespace, cores, program, go_on };
+        let processes = fabric.start(&site, ports)?;
+        for process in &processes {
+            let bound =
+                process.threads().try_for_each(|thread| scheduler::bind(Some(thread), cores));
+            bound
+                .map_err(|why| Failure::Impossible(format!("cores of {}: {why}", fabric.name())))?;
+        }
+        let folder = journal.folder().to_path_buf();
+        Ok(Self { namespace, processes, folder })
+    }
+
+    /// Gives a namespace the interface of a port.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn connect(&self, journal: &Journal, port: usize, to: &Namespace) -> Result<(), Failure> {
+        let far = far_end(port);
+        self.namespace.ip(journal, &format!("link set dev {far} netns {}", to.name))?;
+        to.ip(journal, &format!("link set dev {far} name {INTERFACE}\nlink set dev {INTERFACE} up"))
+    }
+
+    /// The processor time that its processes have taken; nothing of one that has none.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let used = || self.processes.iter().map(Process::cpu_time).sum();
+        (!self.processes.is_empty()).then(used)
+    }
+
+    /// Fails if one of its processes has ended.
+    ///
+    /// # Errors
+    /// What it printed last.
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.processes.iter().all(Process::is_running) {
+            true => Ok(()),
+            false => Err(ended(&self.folder)),
+        }
+    }
+}
+
+/// That a fabric's process ended.
+fn ended(folder: &Path) -> Failure {
+    let said = log::tail(folder, LOG).unwrap_or_else(|| "it printed nothing".into());
+    Failure::Impossible(format!("the switch ended: {said}"))
+}

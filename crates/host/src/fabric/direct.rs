@@ -1,0 +1,39 @@
+//! `direct`: a pair of virtual Ethernet interfaces for each pair of ports, with nothing in between.
+
+use std::fmt::Write as _;
+
+use super::{Fabric, MTU, QUEUES, Site, far_end, kernel_makes, mac};
+use crate::{Failure, Process};
+
+pub(super) struct Direct;
+
+impl Fabric for Direct {
+    fn name(&self) -> String {
+        "direct".into()
+    }
+
+    fn summary(&self) -> &'static str {
+        "no switch: a veth pair for each pair of applications, the limit"
+    }
+
+    fn look(&self) -> Result<String, String> {
+        kernel_makes("link add name a type veth peer name b", "CONFIG_VETH")
+    }
+
+    fn links(&self, ports: usize) -> String {
+        let mut text = String::new();
+        for port in (0..ports).step_by(2) {
+            let [(near, near_mac), (far, far_mac)] =
+                [port, port + 1].map(|port| (far_end(port), mac(port)));
+            let _ = writeln!(
+                text,
+                "link add name {near} mtu {MTU} {QUEUES} address {near_mac} type veth peer name {far} mtu {MTU} {QUEUES} address {far_mac}"
+            );
+        }
+        text
+    }
+
+    fn start(&self, _: &Site<'_>, _: usize) -> Result<Vec<Process>, Failure> {
+        Ok(Vec::new())
+    }
+}
