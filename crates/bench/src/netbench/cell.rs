@@ -249,7 +249,14 @@ impl Site<'_> {
             }
             applications.push(application);
         }
-        let mut talk = Talk { site: self, applications, hear, outcomes: vec![None; count] };
+        let mut talk = Talk {
+            site: self,
+            applications,
+            hear,
+            states: vec![None; count],
+            ended: vec![false; count],
+            outcomes: vec![None; count],
+        };
         let all = || 0..count;
         talk.wait(State::Ready, all())?;
         talk.wait(State::Connected, all())?;
@@ -326,36 +333,29 @@ struct Talk<'a> {
     site: &'a Site<'a>,
     applications: Vec<Application>,
     hear: Receiver<(usize, Said)>,
+    /// The last state that each was in.
+    states: Vec<Option<State>>,
+    ended: Vec<bool>,
     outcomes: Vec<Option<Outcome>>,
 }
 
 impl Talk<'_> {
-    /// Waits until each of some applications has come to a state.
+    /// Waits until each of some applications has come to a state, or further.
     fn wait(&mut self, state: State, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
-        let mut missing: Vec<usize> = ports.collect();
+        let ports: Vec<usize> = ports.collect();
         let what = format!("say '{}'", write_state(state).trim_end());
-        self.hear_until(&what, PATIENCE, |port, said| {
-            if matches!(said, Said::State(is) if *is == state) {
-                missing.retain(|other| *other != port);
-            }
-            missing.first().copied()
+        self.hear_until(&what, PATIENCE, &|talk| {
+            ports.iter().copied().find(|port| talk.states[*port] < Some(state))
         })
     }
 
-    /// Waits until some applications have ended, and takes what came of them.
+    /// Waits until some applications have ended, and what came of them is known.
     fn finish(&mut self, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
-        let mut missing: Vec<usize> = ports.collect();
-        let mut outcomes = std::mem::take(&mut self.outcomes);
+        let ports: Vec<usize> = ports.collect();
         let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.site.setting.seconds);
-        let heard = self.hear_until("come to an end", patience, |port, said| {
-            if let Said::Outcome(outcome) = said {
-                outcomes[port] = Some((**outcome).clone());
-                missing.retain(|other| *other != port);
-            }
-            missing.first().copied()
-        });
-        self.outcomes = outcomes;
-        heard
+        self.hear_until("come to an end", patience, &|talk| {
+            ports.iter().copied().find(|port| talk.outcomes[*port].is_none())
+        })
     }
 
     /// Hears of applications until none is missing.
@@ -363,21 +363,17 @@ impl Talk<'_> {
         &mut self,
         what: &str,
         patience: Duration,
-        mut take: impl FnMut(usize, &Said) -> Option<usize>,
+        missing: &dyn Fn(&Self) -> Option<usize>,
     ) -> Result<(), Broken> {
         let end = Instant::now() + patience;
-        let mut ended = vec![false; self.applications.len()];
-        loop {
+        while let Some(port) = missing(self) {
+            if self.ended[port] {
+                return Err(self.applications[port].failure());
+            }
             match self.hear.recv_timeout(LOOK) {
-                Ok((port, said)) => match take(port, &said) {
-                    None => return Ok(()),
-                    Some(missing) => {
-                        ended[port] |= matches!(said, Said::Ended);
-                        if ended[missing] {
-                            return Err(self.applications[missing].failure());
-                        }
-                    }
-                },
+                Ok((port, Said::State(state))) => self.states[port] = Some(state),
+                Ok((port, Said::Outcome(outcome))) => self.outcomes[port] = Some(*outcome),
+                Ok((port, Said::Ended)) => self.ended[port] = true,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Broken::Failed("all applications have ended".into()));
                 }
@@ -394,5 +390,6 @@ impl Talk<'_> {
                 )));
             }
         }
+        Ok(())
     }
 }

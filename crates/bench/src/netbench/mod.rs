@@ -230,6 +230,8 @@ pub fn measure(
                 results.interrupted = true;
                 break;
             }
+            // Commands in the foreground were interrupted, too.
+            Err(cell::Broken::Failed(_)) if is_stopped() => {}
             Err(cell::Broken::Failed(why)) => {
                 watch(&progress, Some(&why));
                 results.cells[at].failures.push(why);

@@ -430,9 +430,6 @@ impl Results {
                 "\n'ns' is CPU time for a packet; that of a switch in the kernel is with the applications"
             );
         }
-        for remark in &self.remarks {
-            let _ = writeln!(out, "! {remark}");
-        }
         for why in self.failures() {
             let _ = writeln!(out, "! {why}");
         }

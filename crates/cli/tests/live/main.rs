@@ -9,6 +9,7 @@ mod lease;
 mod load;
 mod manners;
 mod namespaces;
+mod netbench;
 mod nic;
 mod privileges;
 mod protocols;

@@ -115,9 +115,8 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
             format!("process {process} runs netbench, too: figures of both are disturbed")
         })
         .collect();
-    remarks.iter().for_each(|remark| print_error(&format!("! {remark}\n")));
-    if !args.json {
-        request.remarks().iter().for_each(|remark| print_error(&format!("! {remark}\n")));
+    for remark in remarks.iter().chain(&request.remarks()) {
+        print_error(&format!("! {remark}\n"));
     }
     let on_terminal = std::io::stderr().is_terminal();
     let mut watch = |progress: &Progress<'_>, failed: Option<&str>| {
