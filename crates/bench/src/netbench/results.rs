@@ -132,6 +132,9 @@ pub struct RoundTrips {
     pub switch_ns: Option<f64>,
 }
 
+/// A dimension's name, and how a cell has it.
+pub(super) type Named = (&'static str, fn(&Cell) -> String);
+
 /// Seconds for so many packets, in nanoseconds for one.
 fn each(seconds: f64, packets: u64) -> f64 {
     seconds * 1e9 / packets.max(1) as f64
@@ -277,8 +280,8 @@ impl Results {
     }
 
     /// Names of what differs between cells, and how a cell has it.
-    pub(super) fn dimensions(&self) -> Vec<(&'static str, fn(&Cell) -> String)> {
-        let all: [(&'static str, fn(&Cell) -> String); 6] = [
+    pub(super) fn dimensions(&self) -> Vec<Named> {
+        let all: [Named; 6] = [
             ("pairs", |cell| format!("{0}vs{0}", cell.pairs)),
             ("bytes", |cell| cell.size.to_string()),
             ("burst", |cell| cell.burst.to_string()),
