@@ -12,11 +12,12 @@ use crate::command::{self, cargo, root};
 use crate::gate::HISTORY;
 
 /// What `catena` prints with these arguments.
-const PRINTED: [(&str, &[&str]); 6] = [
+const PRINTED: [(&str, &[&str]); 7] = [
     ("docs/bench-report.json", &["bench", "--schema", "report"]),
     ("docs/cost-profile.json", &["bench", "--schema", "costs"]),
     ("docs/control-protocol.json", &["ctl", "schema"]),
     ("docs/elements.md", &["elements", "--markdown"]),
+    ("docs/nfs.md", &["nfs", "--markdown"]),
     ("docs/commands.md", &["reference"]),
     ("docs/isp-edge.svg", &["graph", "examples/isp-edge.click", "--format", "svg"]),
 ];

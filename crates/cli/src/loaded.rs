@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use compiler::partition::Wires;
 use compiler::{Chain, Options};
-use engine::{Closed, Disk};
+use elements::configure::Files;
+use engine::Closed;
 use ir::{Diagnostic, FileId, Model, Severity, Sources, has_errors};
 
 use crate::failure::Failure;
@@ -78,7 +79,7 @@ impl Made {
 /// All that is wrong.
 pub(crate) fn make(
     sources: &mut Sources,
-    files: &mut Disk,
+    files: &mut dyn Files,
     file: FileId,
     options: &Options,
     beside: PathBuf,

@@ -30,8 +30,12 @@ pub(crate) enum Block {
 
 impl Manual {
     pub(crate) fn of(class: &Class) -> Self {
-        // A doc comment's lines start with the space behind the slashes.
-        let mut lines = class.manual.lines().map(|l| l.strip_prefix(' ').unwrap_or(l).trim_end());
+        Self::read(class.manual)
+    }
+
+    /// Takes a manual apart. As in comments, lines may start with the space behind the slashes.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut lines = text.lines().map(|l| l.strip_prefix(' ').unwrap_or(l).trim_end());
         let first = lines.next().unwrap_or_default();
         let (signature, summary) = first.split_once(" -- ").unwrap_or((first, ""));
         let mut manual = Self {
@@ -73,6 +77,7 @@ fn blocks(lines: &[&str], title: Option<&str>) -> Vec<Block> {
     // Whether the next line begins something new.
     let mut fresh = true;
     let verbatim = title.is_some_and(|t| t.starts_with("EXAMPLE"));
+    let is_file = title.is_some_and(|t| t.starts_with("FILE "));
     for line in lines {
         let indented = line.starts_with("  ");
         if line.trim().is_empty() {
@@ -82,7 +87,7 @@ fn blocks(lines: &[&str], title: Option<&str>) -> Vec<Block> {
             }
             continue;
         }
-        if indented || verbatim && looks_like_code(line) {
+        if indented || is_file || verbatim && looks_like_code(line) {
             let line =
                 line.strip_prefix("    ").or_else(|| line.strip_prefix("  ")).unwrap_or(line);
             match blocks.last_mut() {

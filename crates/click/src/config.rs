@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ir::Span;
 
@@ -17,6 +18,9 @@ use crate::lexer::{closing_angle, closing_quote, comment_end, is_space};
 
 /// Variables nested deeper than this in `$(…)` stay as they are.
 const MAX_NESTED_EXPANSION: u32 = 32;
+
+/// An argument that comes from more places than these knows only where it is used.
+const MAX_PIECES: usize = 8;
 
 /// Where a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,17 +42,23 @@ pub struct Argument {
     /// only a part of it did, the place where it is used. The default span if it comes from no source.
     pub span: Span,
     origin: Origin,
+    /// Where its parts come from, if from several places.
+    pieces: Option<Arc<[Piece]>>,
 }
 
 impl Argument {
     /// A text that comes from no source: a handler's value, a word of the command line.
     pub fn bare(text: impl Into<String>) -> Self {
-        Argument { text: text.into(), span: Span::default(), origin: Origin::Nowhere }
+        Self::of(text.into(), Span::default(), Origin::Nowhere)
     }
 
     /// A text made from what stands under the span.
     pub fn at(text: impl Into<String>, span: Span) -> Self {
-        Argument { text: text.into(), span, origin: Origin::Inside }
+        Self::of(text.into(), span, Origin::Inside)
+    }
+
+    fn of(text: String, span: Span, origin: Origin) -> Self {
+        Argument { text, span, origin, pieces: None }
     }
 
     /// Whether the span means something.
@@ -58,6 +68,10 @@ impl Argument {
 
     /// Where a range of the text's bytes stands: exactly if that is known, else the whole argument.
     pub fn locate(&self, range: Range<usize>) -> Span {
+        if let Some(pieces) = &self.pieces {
+            let end = range.end.min(self.text.len());
+            return span_of(pieces, range.start.min(end)..end, &mut 0).0;
+        }
         if self.origin != Origin::Exact {
             return self.span;
         }
@@ -68,8 +82,11 @@ impl Argument {
 
     /// A part of the text, with its span. The range must be one that `str` accepts.
     pub fn slice(&self, range: Range<usize>) -> Argument {
+        if let Some(pieces) = &self.pieces {
+            return argument(&self.text, pieces, range, &mut 0);
+        }
         let text = self.text[range.clone()].to_owned();
-        Argument { text, span: self.locate(range), origin: self.origin }
+        Self::of(text, self.locate(range), self.origin)
     }
 
     /// The words of the argument: what stands between unquoted white space and comments.
@@ -107,9 +124,14 @@ impl Argument {
 
     /// Replaces variables by their values; see [`Text::expand`].
     pub fn expand(&self, lookup: &mut Lookup<'_>) -> Argument {
-        let piece =
-            Piece { end: self.text.len(), span: self.span, origin: self.origin, home: None };
-        let text = Text { text: Cow::Borrowed(&self.text), pieces: vec![piece] };
+        let pieces = match &self.pieces {
+            Some(pieces) => pieces.to_vec(),
+            None => {
+                let (end, span, origin) = (self.text.len(), self.span, self.origin);
+                vec![Piece { end, span, origin, home: None }]
+            }
+        };
+        let text = Text { text: Cow::Borrowed(&self.text), pieces };
         let expanded = text.expand(lookup);
         expanded.argument(0..expanded.text.len(), &mut 0)
     }
@@ -135,7 +157,7 @@ pub struct Text<'a> {
     pieces: Vec<Piece>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     /// One past its last byte in the text.
     end: usize,
@@ -211,7 +233,7 @@ impl<'a> Text<'a> {
                 RawArgument::Commented(range, text) => {
                     let whole = self.argument(range, &mut piece);
                     let origin = if whole.has_source() { Origin::Inside } else { Origin::Nowhere };
-                    Argument { text, span: whole.span, origin }
+                    Argument::of(text, whole.span, origin)
                 }
             });
         }
@@ -220,50 +242,11 @@ impl<'a> Text<'a> {
 
     /// The argument in `range`; `cursor` is a piece at or before it and is moved on.
     fn argument(&self, range: Range<usize>, cursor: &mut usize) -> Argument {
-        let text = self.text[range.clone()].to_owned();
-        while self.pieces.get(*cursor).is_some_and(|p| p.end <= range.start)
-            && *cursor + 1 < self.pieces.len()
-        {
-            *cursor += 1;
-        }
-        let start_of = |index: usize| if index == 0 { 0 } else { self.pieces[index - 1].end };
-        let mut last = *cursor;
-        while last + 1 < self.pieces.len() && self.pieces[last].end < range.end {
-            last += 1;
-        }
-        let Some(piece) = self.pieces.get(*cursor) else {
-            return Argument::bare(text);
-        };
-        let start = start_of(*cursor);
-        if last == *cursor {
-            let inside = range.start.saturating_sub(start)..range.end.saturating_sub(start);
-            return Argument { text, span: piece.located(inside), origin: piece.origin };
-        }
-        // Several pieces: from where the first stands to where the last stands, both as written.
-        let mut span: Option<Span> = None;
-        for index in [*cursor, last] {
-            let piece = &self.pieces[index];
-            let start = start_of(index);
-            let from = range.start.clamp(start, piece.end) - start;
-            let to = range.end.clamp(start, piece.end) - start;
-            let here = match (piece.home, piece.origin) {
-                (Some(home), _) => home,
-                (None, Origin::Nowhere) => continue,
-                (None, _) => piece.located(from..to),
-            };
-            span = Some(match span {
-                Some(span) if span.file == here.file => span.to(here),
-                Some(span) => span,
-                None => here,
-            });
-        }
-        match span {
-            Some(span) => Argument { text, span, origin: Origin::Inside },
-            None => Argument::bare(text),
-        }
+        argument(&self.text, &self.pieces, range, cursor)
     }
 
-    /// Replaces variables by their values: `$name`, `${name}`, `${name-default}`, `$?`, `$#` and
+    /// Replaces variables by their values: `$name`, `${name}`, `${name-default}`, `${name:-default}` (the
+    /// default takes the place of an empty value, too), `$?`, `$#` and
     /// `$(call)`, in bare text and inside double quotes (where the value is escaped), but not inside
     /// single quotes or comments. What `lookup` does not know stays as it is.
     ///
@@ -303,8 +286,9 @@ impl<'a> Text<'a> {
                         Reference::Found(found, end) => (found, end),
                     };
                     let (value, fallback) = match found {
-                        VariableReference::Name { name, default } => {
+                        VariableReference::Name { name, default, fills_empty } => {
                             let value = lookup(Variable::Name(name));
+                            let value = value.filter(|v| !(fills_empty && v.text.is_empty()));
                             (value.or_else(|| default.map(Argument::bare)), None)
                         }
                         VariableReference::Call { call, nested } => {
@@ -333,6 +317,70 @@ impl<'a> Text<'a> {
         }
         output.copy(copied..text.len());
         Text { text: Cow::Owned(output.text), pieces: output.pieces }
+    }
+}
+
+/// The argument in `range` of a text; `cursor` is a piece at or before it and is moved on.
+fn argument(text: &str, pieces: &[Piece], range: Range<usize>, cursor: &mut usize) -> Argument {
+    let (span, origin, parts) = span_of(pieces, range.clone(), cursor);
+    let parts = (2..=MAX_PIECES).contains(&parts.len()).then(|| {
+        let within = |(index, piece): (usize, &Piece)| {
+            let from = range.start.clamp(start_of(pieces, index), piece.end);
+            let to = piece.end.min(range.end);
+            let span = piece.located(from - start_of(pieces, index)..to - start_of(pieces, index));
+            Piece { end: to - range.start, span, ..*piece }
+        };
+        pieces.iter().enumerate().skip(parts.start).take(parts.len()).map(within).collect()
+    });
+    Argument { text: text[range].to_owned(), span, origin, pieces: parts }
+}
+
+fn start_of(pieces: &[Piece], index: usize) -> usize {
+    index.checked_sub(1).map_or(0, |before| pieces[before].end)
+}
+
+/// Where a range of a text stands, and which of its pieces are in it.
+fn span_of(
+    pieces: &[Piece],
+    range: Range<usize>,
+    cursor: &mut usize,
+) -> (Span, Origin, Range<usize>) {
+    while pieces.get(*cursor).is_some_and(|p| p.end <= range.start) && *cursor + 1 < pieces.len() {
+        *cursor += 1;
+    }
+    let mut last = *cursor;
+    while last + 1 < pieces.len() && pieces[last].end < range.end {
+        last += 1;
+    }
+    let Some(piece) = pieces.get(*cursor) else {
+        return (Span::default(), Origin::Nowhere, 0..0);
+    };
+    let start = start_of(pieces, *cursor);
+    if last == *cursor {
+        let inside = range.start.saturating_sub(start)..range.end.saturating_sub(start);
+        return (piece.located(inside), piece.origin, last..last + 1);
+    }
+    // Several pieces: from where the first stands to where the last stands, both as written.
+    let mut span: Option<Span> = None;
+    for index in [*cursor, last] {
+        let piece = &pieces[index];
+        let start = start_of(pieces, index);
+        let from = range.start.clamp(start, piece.end) - start;
+        let to = range.end.clamp(start, piece.end) - start;
+        let here = match (piece.home, piece.origin) {
+            (Some(home), _) => home,
+            (None, Origin::Nowhere) => continue,
+            (None, _) => piece.located(from..to),
+        };
+        span = Some(match span {
+            Some(span) if span.file == here.file => span.to(here),
+            Some(span) => span,
+            None => here,
+        });
+    }
+    match span {
+        Some(span) => (span, Origin::Inside, *cursor..last + 1),
+        None => (Span::default(), Origin::Nowhere, *cursor..last + 1),
     }
 }
 
@@ -400,8 +448,16 @@ enum Reference<'a> {
 }
 
 enum VariableReference<'a> {
-    Name { name: &'a str, default: Option<&'a str> },
-    Call { call: &'a str, nested: bool },
+    /// The default also takes the place of an empty value if `fills_empty`.
+    Name {
+        name: &'a str,
+        default: Option<&'a str>,
+        fills_empty: bool,
+    },
+    Call {
+        call: &'a str,
+        nested: bool,
+    },
 }
 
 /// The variable at the `$` in `text[at]`.
@@ -417,7 +473,12 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
                 Some((name, default)) => (name, Some(default)),
                 None => (inside, None),
             };
-            Reference::Found(VariableReference::Name { name, default }, at + 3 + length)
+            let (name, fills_empty) = match name.strip_suffix(':') {
+                Some(name) if default.is_some() => (name, true),
+                _ => (name, false),
+            };
+            let found = VariableReference::Name { name, default, fills_empty };
+            Reference::Found(found, at + 3 + length)
         }
         Some(b'(') => {
             let (mut level, mut quote, mut nested) = (1, 0, false);
@@ -440,7 +501,11 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
             Reference::Found(VariableReference::Call { call: &text[at + 2..end - 1], nested }, end)
         }
         Some(b'?' | b'#') => Reference::Found(
-            VariableReference::Name { name: &text[at + 1..at + 2], default: None },
+            VariableReference::Name {
+                name: &text[at + 1..at + 2],
+                default: None,
+                fills_empty: false,
+            },
             at + 2,
         ),
         _ => {
@@ -451,7 +516,11 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
             }
             let end = at + 1 + length;
             Reference::Found(
-                VariableReference::Name { name: &text[at + 1..end], default: None },
+                VariableReference::Name {
+                    name: &text[at + 1..end],
+                    default: None,
+                    fills_empty: false,
+                },
                 end,
             )
         }

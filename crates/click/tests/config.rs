@@ -131,6 +131,9 @@ fn unknown_variables_stay_and_braces_give_defaults() {
     assert_eq!(expand("$none ${none} $ $$ $- ${"), "$none ${none} $ $$ $- ${");
     assert_eq!(expand("${none-a b} ${a-x} \"${none-\\\"}\""), "a b 1, 2 \"\\\\\\\"\"");
     assert_eq!(expand("$(none) $(unclosed"), "$(none) $(unclosed");
+    // As shells have it, `:-` also fills in for an empty value.
+    assert_eq!(expand("x${empty-1}y x${empty:-1-2}y ${none:-3} ${a:-4}"), "xy x1-2y 3 1, 2");
+    assert_eq!(expand("${none:} ${none:-}."), "${none:} .");
 }
 
 #[test]
@@ -162,9 +165,10 @@ fn arguments_know_where_they_stand_also_through_variables() {
     // Words of what came whole through a variable are found where the value is written.
     let words: Vec<_> = arguments[2].words().map(|w| &SOURCE[w.span.range()]).collect();
     assert_eq!(words, ["foo", "bar"]);
-    // Inside what was put together, the whole argument is the best place to point at.
+    // In what was put together, a word that comes from one place is found there, another where it is used.
     let words: Vec<_> = arguments[0].words().map(|w| &SOURCE[w.span.range()]).collect();
-    assert_eq!(words, ["$v/24", "$v/24"]);
+    assert_eq!(words, ["foo", "$v/24"]);
+    assert_eq!(&SOURCE[arguments[0].locate(4..5).range()], "b");
 }
 
 #[test]

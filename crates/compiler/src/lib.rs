@@ -5,13 +5,15 @@
 //! `symbolic` runs a packet of which nothing is known through the models, and [`synthesize`] makes
 //! programs of it. [`prove`] compares programs with each other and with chains. [`explain`] says
 //! which packets get where, and [`shadowed_rules`] which rules no packet gets to. [`classes`]
-//! parts traffic for workers. [`functions`] are what placement puts somewhere.
+//! parts traffic for workers. [`functions`] are what placement puts somewhere. [`library`] holds network functions
+//! that chains may require.
 #![forbid(unsafe_code)]
 
 pub mod classes;
 pub mod explain;
 mod frontend;
 pub mod functions;
+pub mod library;
 pub mod partition;
 pub mod prove;
 mod symbolic;

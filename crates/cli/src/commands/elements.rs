@@ -132,7 +132,7 @@ fn manual(class: &Class, paint: Paint) -> String {
     text
 }
 
-fn write_blocks(text: &mut String, blocks: &[Block], paint: Paint) {
+pub(crate) fn write_blocks(text: &mut String, blocks: &[Block], paint: Paint) {
     for (i, block) in blocks.iter().enumerate() {
         match block {
             Block::Text(words) => wrap(text, words, "    "),
@@ -226,7 +226,7 @@ fn page(class: &Class) -> String {
     text
 }
 
-fn markdown_blocks(text: &mut String, blocks: &[Block]) {
+pub(crate) fn markdown_blocks(text: &mut String, blocks: &[Block]) {
     for (i, block) in blocks.iter().enumerate() {
         match block {
             Block::Text(words) => {
@@ -250,7 +250,7 @@ fn markdown_blocks(text: &mut String, blocks: &[Block]) {
 }
 
 /// Text in which no character means anything to Markdown.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut code = false;
     for c in text.chars() {
@@ -265,17 +265,6 @@ fn escape(text: &str) -> String {
 
 fn to_json(class: &Class) -> Value {
     let manual = Manual::of(class);
-    let plain = |blocks: &[Block]| {
-        let mut text = String::new();
-        write_blocks(&mut text, blocks, Paint(false));
-        let lines: Vec<&str> = text.lines().map(|l| l.strip_prefix("    ").unwrap_or(l)).collect();
-        lines.join("\n").trim_end().to_string()
-    };
-    let sections: serde_json::Map<String, Value> = manual
-        .sections
-        .iter()
-        .map(|(title, blocks)| (title.clone(), json!(plain(blocks))))
-        .collect();
     json!({
         "name": class.name,
         "category": class.category.title(),
@@ -285,6 +274,20 @@ fn to_json(class: &Class) -> Value {
         "processing": class.processing,
         "flow": class.flow,
         "description": plain(&manual.body),
-        "sections": sections,
+        "sections": sections(&manual),
     })
+}
+
+/// Text without colours and indentation.
+pub(crate) fn plain(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    write_blocks(&mut text, blocks, Paint(false));
+    let lines: Vec<&str> = text.lines().map(|l| l.strip_prefix("    ").unwrap_or(l)).collect();
+    lines.join("\n").trim_end().to_string()
+}
+
+/// Sections by title.
+pub(crate) fn sections(manual: &Manual) -> serde_json::Map<String, Value> {
+    let section = |(title, blocks): &(String, Vec<Block>)| (title.clone(), json!(plain(blocks)));
+    manual.sections.iter().map(section).collect()
 }

@@ -16,6 +16,7 @@ pub(crate) mod host;
 pub(crate) mod lab;
 pub(crate) mod netbench;
 pub(crate) mod nf;
+pub(crate) mod nfs;
 pub(crate) mod offload;
 pub(crate) mod place;
 pub(crate) mod profile;

@@ -15,6 +15,7 @@ mod graph;
 mod growth;
 mod host;
 mod load;
+mod nfs;
 mod offload;
 mod pages;
 mod place;

@@ -9,10 +9,11 @@ use elements::configure::{
 use elements::element::Class;
 use elements::names::Names;
 use elements::registry;
-use ir::{Diagnostic, Sources};
+use ir::{Diagnostic, NodeId, Sources, Span};
 
 use crate::Chain;
 use crate::frontend::report::Report;
+use crate::library;
 
 /// The elements of a chain, with what they share.
 pub struct Elements {
@@ -90,13 +91,38 @@ pub fn instantiate_part(
             around,
         );
         made[index] = (class.configure)(&mut configure).ok();
-        found.drain(..).for_each(|diagnostic| report.add_message(diagnostic));
+        for diagnostic in found.drain(..) {
+            report.add_message(with_use(diagnostic, chain, index, sources));
+        }
     }
     let failed = report.failed();
     diagnostics.append(&mut report.diagnostics);
     let elements: Option<Vec<_>> = made.into_iter().collect();
     let elements = elements.filter(|_| !failed)?;
     Some(Elements { elements, names, shared, classes, order, part, memory })
+}
+
+/// What is wrong with an element of a network function of the library, with the place where that is used.
+fn with_use(
+    diagnostic: Diagnostic,
+    chain: &Chain,
+    element: NodeId,
+    sources: &Sources,
+) -> Diagnostic {
+    let is_library = |span: Span| library::holds(sources, span.file);
+    if !diagnostic.span().is_some_and(is_library) {
+        return diagnostic;
+    }
+    let graph = &chain.graph;
+    let mut around = graph.nodes[element].group.map(|group| &graph.groups[group]);
+    while let Some(group) = around {
+        if !is_library(group.span) {
+            return diagnostic
+                .label(group.span, format!("in '{}', which is used here", group.name));
+        }
+        around = group.parent.map(|parent| &graph.groups[parent]);
+    }
+    diagnostic
 }
 
 impl Elements {
@@ -127,7 +153,9 @@ impl Elements {
             };
             let mut initialize = Initialize::new(&node.name, node.span, &mut *devices, around);
             well &= element.initialize(&mut initialize).is_ok();
-            found.drain(..).for_each(|diagnostic| report.add_message(diagnostic));
+            for diagnostic in found.drain(..) {
+                report.add_message(with_use(diagnostic, chain, index, sources));
+            }
         }
         well &= !report.failed();
         diagnostics.append(&mut report.diagnostics);

@@ -1,12 +1,14 @@
 //! Reading a configuration and the libraries that it requires.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use click::ast::{File, RequirementKind, Statement};
 use elements::configure::Files;
 use ir::{Diagnostic, FileId, Sources, Span};
 
 use crate::frontend::report::Report;
+use crate::library;
 
 /// More libraries than this are not read.
 const MAX_LIBRARIES: usize = 256;
@@ -17,6 +19,8 @@ pub(crate) struct Loaded {
     pub(crate) files: Vec<File>,
     /// Which file each `require(library …)` means.
     pub(crate) libraries: HashMap<Span, usize>,
+    /// Which files [`library::PACKAGE`] is, if it is required.
+    pub(crate) functions: Range<usize>,
 }
 
 pub(crate) fn load(
@@ -27,7 +31,7 @@ pub(crate) fn load(
 ) -> Loaded {
     let mut ids = vec![file];
     let mut tokens = 0;
-    let mut loaded = Loaded { files: Vec::new(), libraries: HashMap::new() };
+    let mut loaded = Loaded { files: Vec::new(), libraries: HashMap::new(), functions: 0..0 };
     // A file is parsed after all that was known before it, so that the list only grows.
     while let Some(&id) = ids.get(loaded.files.len()) {
         let (parsed, diagnostics) = click::parse(sources, id);
@@ -43,6 +47,10 @@ pub(crate) fn load(
         }
         for diagnostic in diagnostics {
             report.add_message(diagnostic);
+        }
+        if loaded.functions.is_empty() && requires_functions(&parsed.statements) {
+            loaded.functions = ids.len()..ids.len() + library::FUNCTIONS.len();
+            ids.extend(library::FUNCTIONS.iter().map(|of| sources.add(of.source(), of.text)));
         }
         for (path, span) in required_libraries(&parsed.statements) {
             let read = files.read(sources, id, path);
@@ -73,6 +81,14 @@ pub(crate) fn load(
         loaded.files.push(parsed);
     }
     loaded
+}
+
+/// Whether statements at file scope require the library of network functions.
+fn requires_functions(statements: &[Statement]) -> bool {
+    let is = |kind: &RequirementKind| matches!(kind, RequirementKind::Package(name) if name == library::PACKAGE);
+    statements.iter().any(|statement| {
+        matches!(statement, Statement::Require(require) if require.requirements.iter().any(|r| is(&r.kind)))
+    })
 }
 
 /// The libraries that statements at file scope require.

@@ -16,6 +16,7 @@ use ir::{Diagnostic, Span, nearest};
 use crate::frontend::connect::count;
 use crate::frontend::load::Loaded;
 use crate::frontend::report::Report;
+use crate::library;
 
 mod chain;
 
@@ -24,7 +25,7 @@ const MAX_LINKS: usize = 1 << 19;
 /// A class has at most so many overloads, those of extended classes included.
 pub(crate) const MAX_OVERLOADS: usize = 256;
 /// Packages that configurations may require: what Click's userlevel driver provides and is here.
-const PACKAGES: &[&str] = &["analysis", "batch", "int64", "ip6", "userlevel"];
+const PACKAGES: &[&str] = &["analysis", "batch", "int64", "ip6", library::PACKAGE, "userlevel"];
 
 /// What a class name means.
 #[derive(Clone, Copy)]
@@ -120,7 +121,8 @@ struct Resolver<'a, 'r> {
     loaded: &'a Loaded,
     /// Which files' statements were met.
     entered: Vec<bool>,
-    /// Classes defined, by scope, the innermost last.
+    /// Classes defined, by scope, the innermost last. The first holds the library of network functions: like elements,
+    /// they give way to whatever a file defines.
     classes: Vec<HashMap<&'a str, (Class, Span)>>,
     /// Where each unknown class was reported: an index into the diagnostics.
     unknown: HashMap<&'a str, Option<usize>>,
@@ -156,7 +158,7 @@ pub(crate) fn resolve<'a>(loaded: &'a Loaded, span: Span, report: &mut Report) -
         scopes: Scopes::default(),
         loaded,
         entered: vec![false; loaded.files.len()],
-        classes: vec![HashMap::new()],
+        classes: vec![HashMap::new(), HashMap::new()],
         unknown: HashMap::new(),
         defining: Vec::new(),
         upcoming: HashMap::new(),
@@ -165,7 +167,8 @@ pub(crate) fn resolve<'a>(loaded: &'a Loaded, span: Span, report: &mut Report) -
         report,
     };
     resolver.entered[0] = true;
-    for statement in loaded.files.iter().flat_map(|file| &file.statements) {
+    let written = loaded.files.iter().enumerate().filter(|(n, _)| !loaded.functions.contains(n));
+    for statement in written.flat_map(|(_, file)| &file.statements) {
         if let Statement::ElementClass(class) = statement {
             resolver.upcoming.entry(&class.name.text).or_insert(class.name.span);
         }
@@ -327,6 +330,12 @@ impl<'a> Resolver<'a, '_> {
         for requirement in &require.requirements {
             match &requirement.kind {
                 RequirementKind::CompactConfig => {}
+                RequirementKind::Package(package) if package == library::PACKAGE => {
+                    match draft.template.depth > 0 || draft.groups > 0 {
+                        true => self.misplaced(requirement.span),
+                        false => self.functions(draft),
+                    }
+                }
                 RequirementKind::Package(package) => {
                     if PACKAGES.contains(&package.as_str()) {
                         self.scopes.requirements.push(package.clone());
@@ -342,14 +351,7 @@ impl<'a> Resolver<'a, '_> {
                     self.report.add(error);
                 }
                 RequirementKind::Library(_) if draft.template.depth > 0 || draft.groups > 0 => {
-                    self.report.add(
-                        Diagnostic::error(
-                            "misplaced-requirement",
-                            "a library is required at file scope only",
-                        )
-                        .label(requirement.span, "")
-                        .help("move the statement out of the compound or group"),
-                    );
+                    self.misplaced(requirement.span);
                 }
                 RequirementKind::Library(_) => {
                     let loaded = self.loaded;
@@ -363,6 +365,29 @@ impl<'a> Resolver<'a, '_> {
                 }
             }
         }
+    }
+
+    fn misplaced(&mut self, span: Span) {
+        self.report.add(
+            Diagnostic::error("misplaced-requirement", "a library is required at file scope only")
+                .label(span, "")
+                .help("move the statement out of the compound or group"),
+        );
+    }
+
+    /// The classes of the library of network functions. They know the elements and each other, whatever the file
+    /// defines.
+    fn functions(&mut self, draft: &mut Draft<'a>) {
+        let loaded = self.loaded;
+        let written = self.classes.split_off(1);
+        for file in loaded.functions.clone() {
+            if let Some(parsed) = loaded.files.get(file)
+                && !std::mem::replace(&mut self.entered[file], true)
+            {
+                self.statements(draft, &parsed.statements);
+            }
+        }
+        self.classes.extend(written);
     }
 
     // Classes
@@ -417,10 +442,16 @@ impl<'a> Resolver<'a, '_> {
             error = error.label(span, "this element is outside of the compound").help(
                 "elements of a compound are connected to others by its `input` and `output` only",
             );
+        } else if library::find(text).is_some() {
+            let require = format!("require({})", library::PACKAGE);
+            error = error.help(format!(
+                "'{text}' is a network function of the library: `{require}` before its first use makes it known"
+            ));
         } else if draft.is_some() && matches!(text.as_str(), "input" | "output") {
             error = error.help(format!("only compounds and groups have an `{text}`"));
         } else if self.report.suggests() {
-            let classes = registry::CLASSES.iter().map(|c| c.name);
+            let functions = library::FUNCTIONS.iter().map(|of| of.name);
+            let classes = registry::CLASSES.iter().map(|c| c.name).chain(functions);
             let compounds = self.classes.iter().flat_map(|scope| scope.keys().copied());
             let names = draft.into_iter().flat_map(|d| d.names.keys().map(String::as_str));
             if let Some(near) = nearest(text, classes.chain(compounds).chain(names)) {

@@ -19,7 +19,8 @@ element! {
     /// Expects IP packets with their header marked. Packets of at most MTU bytes from the header
     /// on pass. Larger ones are cut into fragments (RFC 791), unless they must not be fragmented:
     /// these go unchanged to output 1, or are dropped if that is not connected. Options are
-    /// repeated in later fragments where their copy flag says so.
+    /// repeated in later fragments where their copy flag says so. What lies before the IP header, such
+    /// as an Ethernet header that Strip removed, lies before that of every fragment.
     ///
     /// = KEYWORDS
     ///
@@ -106,13 +107,20 @@ impl IPFragmenter {
     /// Cuts a packet that [`IPFragmenter::judge`] found to be valid and too long.
     fn cut(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
         let mtu = usize::from(self.mtu);
-        let Some(mut ip) = ip_header::view_mut(&mut packet) else { return };
+        let Some(ip) = ip_header::view(&packet) else { return };
         let header_length = ip.header_len();
         let word = ip.fragment_word() & !DF;
         let last_word = word & !MF;
         let had_more = word & MF;
         let length = usize::from(ip.total_len());
         let payload = length - header_length;
+        let at = packet.header_offset(Header::Network).unwrap_or(0);
+        let mac = packet.header_offset(Header::Mac).map(|mac| mac - at);
+        let mut front = ip_header::removed(&packet);
+        front.extend_from_slice(
+            packet.data().get(..usize::try_from(at).unwrap_or(0)).unwrap_or(&[]),
+        );
+        let Some(mut ip) = ip_header::view_mut(&mut packet) else { return };
         let first = (mtu - header_length) & !7;
         ip.set_total_len((header_length + first) as u16);
         ip.set_fragment_word(word | MF);
@@ -137,7 +145,14 @@ impl IPFragmenter {
             let offset = last_word.wrapping_add((at / 8) as u16);
             ip.set_fragment_word(offset | more);
             ip.fill_checksum();
+            let room = fragment.headroom().min(front.len());
+            fragment.push(room);
+            fragment.data_mut()[..room].copy_from_slice(&front[front.len() - room..]);
+            fragment.pull(room);
             fragment.set_ip_header(0, later_length);
+            if let Some(mac) = mac {
+                fragment.set_header_offset(Header::Mac, mac);
+            }
             fragments.push(fragment);
             at += piece;
         }

@@ -129,3 +129,14 @@ pub(crate) fn halves(old: Expr, new: Expr) -> [(Expr, Expr); 2] {
 pub(crate) fn unmarked(field: Field, offset: u16) -> Field {
     Field::bits(Base::Data, field.offset + offset * 8, field.width)
 }
+
+/// Bytes before the data that are kept at the most: those of an Ethernet header and several tags.
+const MOST_REMOVED: i32 = 64;
+
+/// What lies before a packet's data: bytes that were removed, such as an Ethernet header.
+pub(crate) fn removed(packet: &Packet) -> Vec<u8> {
+    let before = (1..=MOST_REMOVED).map_while(|back| packet.window::<1>(-back).map(|byte| byte[0]));
+    let mut bytes: Vec<u8> = before.collect();
+    bytes.reverse();
+    bytes
+}

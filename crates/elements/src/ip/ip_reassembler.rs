@@ -189,6 +189,11 @@ impl Incomplete {
         *self.packet.annotations_mut() = *fragment.annotations();
         self.packet.set_packet_type(fragment.packet_type());
         self.packet.set_ip_header(at, header_length);
+        let removed = ip_header::removed(fragment);
+        let n = self.packet.headroom().min(removed.len());
+        self.packet.push(n);
+        self.packet.data_mut()[..n].copy_from_slice(&removed[removed.len() - n..]);
+        self.packet.pull(n);
         match fragment.header_offset(Header::Mac) {
             Some(mac) => self.packet.set_header_offset(Header::Mac, mac),
             None => self.packet.clear_header(Header::Mac),

@@ -1,0 +1,77 @@
+//! Library of network functions: compounds in the Click language, built in, that `require(nf)` makes known.
+//!
+//! Each stands in a file of its own in the folder `nf`, whose first comment is its manual.
+
+use ir::{FileId, Sources};
+
+/// The package that configurations require.
+pub const PACKAGE: &str = "nf";
+
+/// A network function of the library.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// The class that configurations name.
+    pub name: &'static str,
+    /// The name of its file in the folder `nf`.
+    pub file: &'static str,
+    /// What stands in it.
+    pub text: &'static str,
+}
+
+/// The functions, by name.
+pub const FUNCTIONS: &[Function] = &[
+    function("ACL", "acl.click", include_str!("../../../nf/acl.click")),
+    function("Firewall", "firewall.click", include_str!("../../../nf/firewall.click")),
+    function("GREDetunnel", "gre_detunnel.click", include_str!("../../../nf/gre_detunnel.click")),
+    function("GRETunnel", "gre_tunnel.click", include_str!("../../../nf/gre_tunnel.click")),
+    function(
+        "IPIPDetunnel",
+        "ipip_detunnel.click",
+        include_str!("../../../nf/ipip_detunnel.click"),
+    ),
+    function("IPIPTunnel", "ipip_tunnel.click", include_str!("../../../nf/ipip_tunnel.click")),
+    function("IPv4Fwd", "ipv4_fwd.click", include_str!("../../../nf/ipv4_fwd.click")),
+    function("IPv6Fwd", "ipv6_fwd.click", include_str!("../../../nf/ipv6_fwd.click")),
+    function("Limiter", "limiter.click", include_str!("../../../nf/limiter.click")),
+    function("Match", "match.click", include_str!("../../../nf/match.click")),
+    function("Mirror", "mirror.click", include_str!("../../../nf/mirror.click")),
+    function("Monitor", "monitor.click", include_str!("../../../nf/monitor.click")),
+    function("NAPT", "napt.click", include_str!("../../../nf/napt.click")),
+    function("Router", "router.click", include_str!("../../../nf/router.click")),
+    function(
+        "VLANDetunnel",
+        "vlan_detunnel.click",
+        include_str!("../../../nf/vlan_detunnel.click"),
+    ),
+    function("VLANTunnel", "vlan_tunnel.click", include_str!("../../../nf/vlan_tunnel.click")),
+    function(
+        "VXLANDetunnel",
+        "vxlan_detunnel.click",
+        include_str!("../../../nf/vxlan_detunnel.click"),
+    ),
+    function("VXLANTunnel", "vxlan_tunnel.click", include_str!("../../../nf/vxlan_tunnel.click")),
+];
+
+/// What the names of the library's sources begin with: nothing that a file is called.
+const FOLDER: &str = "<nf>/";
+
+const fn function(name: &'static str, file: &'static str, text: &'static str) -> Function {
+    Function { name, file, text }
+}
+
+/// The function of that name.
+pub fn find(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|of| of.name == name)
+}
+
+impl Function {
+    /// The name under which its text is among the sources.
+    pub(crate) fn source(&self) -> String {
+        format!("{FOLDER}{}", self.file)
+    }
+}
+
+/// Whether a source text is one of the library's.
+pub(crate) fn holds(sources: &Sources, file: FileId) -> bool {
+    sources.name(file).starts_with(FOLDER)
+}

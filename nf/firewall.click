@@ -1,0 +1,86 @@
+// Firewall(RULE, ... [, OUTSIDE RULE]) -- lets flows pass that rules allow to begin
+//
+// The rules decide which flows may begin from inside; they are those of IPFilter, `file PATH` among them, and what none
+// allows is denied. A flow that began passes in both directions until it ends or nobody used it for long. From outside
+// no flow begins, unless the rule of OUTSIDE allows it.
+//
+// Input and output 0 lead from inside to outside, input and output 1 from outside to inside. Flows are those of TCP, UDP
+// and pings; a flow of TCP begins with a SYN. ICMP errors pass that are about a flow. Fragments are put together
+// first. Windows of TCP are not checked. All other IPv4 packets are denied.
+//
+// Frames leave as they came. ARP passes, and frames that hold neither it nor IPv4 are dropped.
+//
+// = KEYWORDS
+//
+// OUTSIDE (a rule, default deny all): which flows may begin from outside.
+// MTU (number, default 1500): the longest IP packet that is sent when fragments were put together.
+// MAPPING_CAPACITY (number, default 4194304): how many flows there may be.
+// TCP_TIMEOUT (time, default 86400 seconds): after which an established connection is forgotten that nobody uses.
+// UDP_TIMEOUT (time, default 300 seconds): the same for UDP.
+//
+// = HANDLERS
+//
+// flows.table, pings.table (read): the flows.
+// inside.rules, outside.rules (read): the rules.
+// inside.rule_insert, inside.rule_remove, inside.rule_replace (write): change them while packets pass.
+//
+// = IPV6
+//
+// IPv6 is dropped: rules and flows are those of IPv4.
+//
+// = EXAMPLE
+//
+// fw :: Firewall(deny dst net 10.0.0.0/8, allow tcp dst port 80 or 443, allow udp dst port 53, allow icmp);
+// FromDevice(lan) -> [0] fw [0] -> ToDevice(wan);
+// FromDevice(wan) -> [1] fw [1] -> ToDevice(lan);
+//
+// = SEE ALSO
+//
+// IPFilter, IPRewriter, ACL, NAPT
+
+elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, TCP_TIMEOUT $tcp, UDP_TIMEOUT $udp,
+                        __REST__ $rules |
+  // Packets of a flow leave on outputs 0 and 1; others come back on 2 and 3, and begin a flow if they may.
+  flows :: IPRewriter(pass 2, pass 3, keep 0 1, keep 1 0, MAPPING_CAPACITY ${capacity:-4194304},
+    TCP_TIMEOUT ${tcp:-86400}, UDP_TIMEOUT ${udp:-300});
+  pings :: ICMPPingRewriter(pass 2, pass 3, keep 0 1, keep 1 0);
+
+  out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [0] output;
+  back :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [1] output;
+  flows[0] -> out;
+  flows[1] -> back;
+  pings[0] -> out;
+  pings[1] -> back;
+
+  input[0] -> leaving :: Classifier(12/0800, 12/0806);
+  leaving[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> leaving_kind :: IPClassifier(tcp or udp,
+      icmp type echo or icmp type echo-reply, icmp);
+  leaving_kind[0] -> [0] flows;
+  leaving_kind[1] -> [0] pings;
+  leaving_kind[2] -> ICMPRewriter(flows pings) -> out;
+  leaving[1] -> [0] output;
+
+  input[1] -> coming :: Classifier(12/0800, 12/0806);
+  coming[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> coming_kind :: IPClassifier(tcp or udp,
+      icmp type echo or icmp type echo-reply, icmp);
+  coming_kind[0] -> [1] flows;
+  coming_kind[1] -> [1] pings;
+  coming_kind[2] -> ICMPRewriter(flows pings) -> back;
+  coming[1] -> [1] output;
+
+  flows[2] -> inside_begin :: IPClassifier(tcp opt syn and not tcp opt ack, udp);
+  inside_begin[0] -> inside :: IPFilter($rules);
+  inside_begin[1] -> inside;
+  pings[2] -> IPClassifier(icmp type echo) -> inside;
+  inside -> inside_kind :: IPClassifier(icmp, -);
+  inside_kind[0] -> [2] pings;
+  inside_kind[1] -> [2] flows;
+
+  flows[3] -> outside_begin :: IPClassifier(tcp opt syn and not tcp opt ack, udp);
+  outside_begin[0] -> outside :: IPFilter(${outside:-deny all});
+  outside_begin[1] -> outside;
+  pings[3] -> IPClassifier(icmp type echo) -> outside;
+  outside -> outside_kind :: IPClassifier(icmp, -);
+  outside_kind[0] -> [3] pings;
+  outside_kind[1] -> [3] flows;
+}
