@@ -346,18 +346,14 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
 /// Bytes of memory of an NF.
 const MEMORY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 40;
 
-/// Threads of elements if nothing is said.
-const ELEMENTS_THREADS: u32 = 4;
+/// What elements may use if nothing is said. Their chain is proven in a thread, whose stack has half a gigabyte of addresses.
+const ELEMENTS: Limits = Limits { memory: 1 << 30, threads: 4 };
 
 /// Threads of an NF at most.
 const MOST_THREADS: u32 = 64;
 
 fn limits(nf: &written::Nf, found: &mut Reading) -> Limits {
-    let mut limits = Limits::default();
-    if nf.click.is_some() {
-        // Their chain is proven in a thread.
-        limits.threads = ELEMENTS_THREADS;
-    }
+    let mut limits = if nf.click.is_some() { ELEMENTS } else { Limits::default() };
     if let Some(memory) = &nf.memory {
         limits.memory = (found.quantity(memory, Unit::Length) / 8.0) as u64;
         if !MEMORY.contains(&limits.memory) {

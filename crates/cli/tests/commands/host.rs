@@ -120,7 +120,9 @@ fn elements_and_programs_are_a_chain() {
         example("lan.pcap.gz")
     );
     folder.write(&name, &manifest);
-    let shown = squeezed(&folder.ok(&["host", "up", &name]));
+    let output = folder.catena(&["host", "up", &name]);
+    let (shown, said) = (squeezed(&text(&output.stdout)), text(&output.stderr));
+    assert!(output.status.success() && !said.contains("not proven"), "{said}");
     // As in one process.
     folder.write(
         "one.click",
