@@ -166,10 +166,15 @@ impl Chosen {
 
 /// Runs a chain.
 pub struct Service {
+    prepared: Prepared,
+    journal: Journal,
+}
+
+/// What a service needs before it runs.
+struct Prepared {
     spec: HostChain,
     chosen: Chosen,
     environments: Vec<Box<dyn Environment>>,
-    journal: Arc<Journal>,
     devices: (Box<dyn Device + Send>, Box<dyn Device + Send>),
     shared: Arc<Shared>,
     /// Chains that stand by.
@@ -178,7 +183,7 @@ pub struct Service {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("Service").field("spec", &self.prepared.spec).finish_non_exhaustive()
     }
 }
 
@@ -190,7 +195,20 @@ impl Service {
     ///
     /// # Errors
     /// If an interface or a file cannot be opened, or what the manifest insists on is refused.
-    pub fn new(spec: HostChain, elements: &Program, journal: Journal) -> Result<Self, Failure> {
+    pub fn new(spec: HostChain, elements: &Program, mut journal: Journal) -> Result<Self, Failure> {
+        match Prepared::new(spec, elements, &mut journal) {
+            Ok(prepared) => Ok(Self { prepared, journal }),
+            Err(why) => {
+                // Some of it may be there.
+                let _ = journal.take_down();
+                Err(why)
+            }
+        }
+    }
+}
+
+impl Prepared {
+    fn new(spec: HostChain, elements: &Program, journal: &mut Journal) -> Result<Self, Failure> {
         let chosen = Chosen::of(&spec)?;
         // What this process was handed by who started it is none of the NFs' business.
         crate::sys::keep_descriptors();
@@ -223,9 +241,8 @@ impl Service {
             false => DeviceRequest::Interface { name: "out".into(), receive: false },
         };
         let output = open(output)?;
-        let mut journal = journal;
         let is_root = rustix::process::geteuid().is_root();
-        let groups = if is_root { Groups::make(&mut journal)? } else { Groups::default() };
+        let groups = if is_root { Groups::make(journal)? } else { Groups::default() };
         let native = |program: &PathBuf, arguments: &[String]| {
             let (program, arguments) = (program.clone(), arguments.to_vec());
             Box::new(Native { program, arguments, groups: groups.clone() })
@@ -234,18 +251,10 @@ impl Service {
             Ok(match &nf.function {
                 Function::Click(_) => native(&elements.0, &elements.1),
                 Function::Program(path, arguments) => native(path, arguments),
-                Function::Image(path) => Box::new(Runc::new(path, &journal)?),
+                Function::Image(path) => Box::new(Runc::new(path, journal)?),
             })
         };
-        let environments = spec.nfs.iter().map(environment).collect::<Result<_, _>>();
-        let environments = match environments {
-            Ok(environments) => environments,
-            Err(why) => {
-                // Files of other images may be there.
-                let _ = journal.take_down();
-                return Err(why);
-            }
-        };
+        let environments = spec.nfs.iter().map(environment).collect::<Result<_, _>>()?;
         let mut spec = spec;
         for nf in &mut spec.nfs {
             if let Function::Click(text) = &nf.function {
@@ -272,20 +281,14 @@ impl Service {
         let mut lines = bindings.take_lines();
         lines.push(chosen.why.clone());
         locked(&shared.totals).lines = lines;
-        Ok(Self {
-            spec,
-            chosen,
-            environments,
-            journal: Arc::new(journal),
-            devices: (input, output),
-            shared,
-            spares,
-        })
+        Ok(Self { spec, chosen, environments, devices: (input, output), shared, spares })
     }
+}
 
+impl Service {
     /// What ends it.
     pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.shared))
+        Handle(Arc::clone(&self.prepared.shared))
     }
 
     /// Runs it until its input ends or it is stopped; then all of it is taken down.
@@ -294,7 +297,9 @@ impl Service {
     /// Why it ended before.
     pub fn run(self, control: Option<PathBuf>, say: Say<'_>) -> Result<Status, Failure> {
         let begin = Instant::now();
-        let Self { spec, chosen, environments, journal, devices, shared, spares } = self;
+        let Self { prepared, journal } = self;
+        let Prepared { spec, chosen, environments, devices, shared, spares } = prepared;
+        let journal = Arc::new(journal);
         let spec = Arc::new(spec);
         let mut threads = Vec::new();
         let ran = (|| {
@@ -450,7 +455,9 @@ impl Watch<'_> {
         chain.set_state(State::Idle);
         locked(&self.shared.watched).push(watched);
         placed.map_err(|why| {
-            Failure::Impossible(format!("an NF cannot be scheduled as it is to be: {why}"))
+            Failure::Impossible(format!(
+                "an NF cannot be scheduled as it is to be: {why}; `policy: other` needs nothing, and `catena host doctor` says more"
+            ))
         })?;
         Ok(chain)
     }
@@ -526,6 +533,8 @@ impl Watch<'_> {
                 match give.try_send(chain) {
                     Ok(()) => {}
                     Err(std::sync::mpsc::TrySendError::Full(chain)) => ready = Some(chain),
+                    // Who moves packets has ended before this thread saw that all of it ends.
+                    Err(_) if self.shared.over.load(Ordering::Acquire) => return Ok(()),
                     Err(_) => {
                         return Err(Failure::Impossible(format!(
                             "chain {number} has nobody to run it"

@@ -2,10 +2,11 @@
 
 mod support;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use catena_host::Limits;
 use catena_host::manifest::{Function, HandOff, Nf, Policy, Within};
+use catena_host::{Journal, Limits, Service};
 use support::{Folder, c, frame, in_order, is_root, left, number, run, rust, spec};
 
 #[test]
@@ -190,4 +191,16 @@ fn an_nf_gets_no_more_memory_than_it_may_have() {
         }
         assert_eq!(left(&mark), [""; 0]);
     }
+}
+
+#[test]
+fn nothing_is_left_of_a_service_that_cannot_begin() {
+    let folder = Folder::new("begin");
+    let mut spec = spec(&folder, vec![c("first", "pass")], 1);
+    spec.input = "no-such-if".into();
+    let journal = Journal::begin(&folder.0.join("journal")).unwrap();
+    let nobody = (PathBuf::from("/nonexistent"), Vec::new());
+    let why = Service::new(spec, &nobody, journal).unwrap_err().to_string();
+    assert!(why.contains("no-such-if"), "{why}");
+    assert!(!folder.0.join("journal").exists());
 }

@@ -259,6 +259,8 @@ struct Attached {
     from: Option<Mapping>,
     batch: Batch,
     counts: Counts,
+    /// How many counters it named.
+    counters: usize,
     round: u64,
 }
 
@@ -353,9 +355,22 @@ fn attach<N: NetworkFunction>(socket: &OwnedFd) -> Result<(N, Attached)> {
     let slots = Vec::with_capacity(layout.capacity as usize);
     let batch = Batch { slots, region, layout, writes, counters: [0; MOST_COUNTERS] };
     let (counts, round) = (Counts::default(), own.round());
+    let counters = setup.names.counters.len();
     Ok((
         function,
-        Attached { layout, host, before, own, wake, wake_next, from, batch, counts, round },
+        Attached {
+            layout,
+            host,
+            before,
+            own,
+            wake,
+            wake_next,
+            from,
+            batch,
+            counts,
+            counters,
+            round,
+        },
     ))
 }
 
@@ -440,7 +455,7 @@ impl Attached {
         }
         self.counts.batches += 1;
         self.own.set_counts(&self.counts);
-        for (number, value) in self.batch.counters.iter().enumerate() {
+        for (number, value) in self.batch.counters.iter().enumerate().take(self.counters) {
             self.own.set_counter(number, *value);
         }
         self.own.finish(self.round);
