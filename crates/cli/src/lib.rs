@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod constants;
 mod cores;
 mod drive;
 mod failure;
@@ -63,6 +64,7 @@ enum Command {
     /// Print the reference of commands as Markdown
     #[command(hide = true)]
     Reference,
+    Scale(commands::scale::Scale),
     Sim(commands::sim::Sim),
     Swx(commands::swx::Swx),
     Synth(commands::synth::Synth),
@@ -87,6 +89,7 @@ impl Command {
             Self::Gen(generator) => generator.json,
             Self::Place(place) => place.json,
             Self::Recv(recv) => recv.json,
+            Self::Scale(scale) => scale.prints_json(),
             Self::Sim(sim) => sim.prints_json(),
             Self::Host(host) => host.prints_json(),
             Self::Netbench(netbench) => netbench.prints_json(),
@@ -170,6 +173,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),
+        Command::Scale(scale) => commands::scale::main(scale),
         Command::Sim(sim) => commands::sim::main(sim),
         Command::Swx(swx) => commands::swx::main(swx),
         Command::Synth(synth) => commands::synth::main(synth),

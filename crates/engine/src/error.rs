@@ -58,6 +58,13 @@ pub enum Error {
         /// How many there can be.
         most: usize,
     },
+    /// A worker is to stand by that has groups, or that is the first, which frames of no group come to.
+    StillNeeded {
+        /// Its number.
+        worker: usize,
+        /// How many groups it has.
+        groups: usize,
+    },
     /// A worker does not come to an end with what it has received.
     NotDrained {
         /// Its number.
@@ -65,6 +72,8 @@ pub enum Error {
     },
     /// A worker is dead.
     WorkerDead,
+    /// No policy scales the run.
+    NoScaling,
     /// Devices were opened without the means to have faults.
     NoFaults,
     /// Why faults are not understood.
@@ -134,8 +143,10 @@ codes! {
     Error::NoWorker { .. } => "no-worker", "There is no worker of this number.";
     Error::FixedWorkers { .. } => "fixed-workers", "The number of workers cannot change.";
     Error::WorkerCount { .. } => "worker-count", "There cannot be so many workers.";
+    Error::StillNeeded { .. } => "still-needed", "A worker that has groups, or the first one, cannot stand by.";
     Error::NotDrained { .. } => "not-drained", "A worker does not come to an end with what it has received; asked again, a move goes on.";
     Error::WorkerDead => "worker-dead", "A worker's thread is gone.";
+    Error::NoScaling => "no-scaling", "No policy scales the run.";
     Error::NoFaults => "no-faults", "Devices were opened without the means to have faults.";
     Error::Faults(_) => "faults", "The faults are not understood.";
     Error::Filter(_) => "filter", "The pattern for packets or flows is not understood.";
@@ -197,10 +208,17 @@ impl fmt::Display for Error {
                     "there can be 1 to {most} workers, not {wanted}: one for each CPU of the run"
                 )
             }
+            Error::StillNeeded { worker: 0, .. } => {
+                f.write_str("the first worker cannot stand by: frames of no group come to it")
+            }
+            Error::StillNeeded { worker, groups } => {
+                write!(f, "worker {worker} cannot stand by: {groups} groups are with it")
+            }
             Error::NotDrained { worker } => {
                 write!(f, "worker {worker} does not come to an end with what it has received")
             }
             Error::WorkerDead => f.write_str("the worker is dead"),
+            Error::NoScaling => f.write_str("no policy scales the run: it began without --scale"),
             Error::NoFaults => f.write_str("devices cannot have faults"),
             Error::State(why) => write!(f, "the state cannot be taken over: {why}"),
             Error::NoConnection(text) => write!(f, "there is no connection '{text}'"),

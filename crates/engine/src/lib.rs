@@ -72,6 +72,7 @@ pub mod groups;
 mod installer;
 pub mod instance;
 pub mod privileges;
+pub mod scaling;
 pub mod session;
 pub mod supervision;
 pub mod system_calls;

@@ -1,5 +1,7 @@
 //! The frame of scaling: what a policy sees, what it may order, and the trait that all policies have.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds since the run began.
@@ -16,6 +18,12 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub u32);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
     )*};
 }
 
@@ -283,6 +291,59 @@ impl Action {
     }
 }
 
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Add(core) => write!(f, "add core {core}"),
+            Self::Release(core) => write!(f, "release core {core}"),
+            Self::Move { group, from, to } => {
+                write!(f, "move group {group} from core {from} to core {to}")
+            }
+            Self::Split { group, from, to } => {
+                write!(f, "split group {group} of core {from}: half goes to core {to}")
+            }
+            Self::Merge { group, from, into, to } => {
+                write!(f, "merge group {group} of core {from} into group {into} of core {to}")
+            }
+            Self::Lend { from, to, flows } => {
+                write!(f, "lend {} flows of core {from} to core {to}", flows.len())
+            }
+            Self::SplitChain { from, to, flow, functions } => write!(
+                f,
+                "run the last {functions} functions for flow {flow} of core {from} on core {to}"
+            ),
+            Self::Boost { core, on } => {
+                write!(f, "{} boost of core {core}", if *on { "begin" } else { "end" })
+            }
+            Self::Steer { prefix, to } => write!(f, "steer prefix {prefix} to server {to}"),
+            Self::Migrate { from, to, rate } => {
+                write!(f, "move flows with {rate:.0} packets/s from core {from} to core {to}")
+            }
+            Self::Place { to, room } => {
+                write!(f, "place new flows on core {to}, which has room for {room:.0} packets/s")
+            }
+        }
+    }
+}
+
+/// Orders as people read them: moves between the same cores that follow each other are one.
+pub fn told(actions: &[Action]) -> Vec<String> {
+    let between = |action: &Action| match action {
+        Action::Move { from, to, .. } => Some((*from, *to)),
+        _ => None,
+    };
+    let runs = actions.chunk_by(|a, b| between(a).is_some() && between(a) == between(b));
+    runs.map(|run| match (run, between(&run[0])) {
+        ([_, _, ..], Some((from, to))) => {
+            let groups: Vec<String> =
+                run.iter().flat_map(Action::groups).map(|group| group.to_string()).collect();
+            format!("move groups {} from core {from} to core {to}", groups.join(", "))
+        }
+        _ => run[0].to_string(),
+    })
+    .collect()
+}
+
 /// Why something was decided, or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
@@ -304,5 +365,31 @@ pub trait Policy {
     /// Takes what there is to say of decisions since it was last asked.
     fn notes(&mut self) -> Vec<Note> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_that_follow_each_other_are_told_as_one() {
+        let shift =
+            |group, from, to| Action::Move { group: Group(group), from: Core(from), to: Core(to) };
+        let actions = [
+            Action::Add(Core(2)),
+            shift(1, 0, 2),
+            shift(5, 0, 2),
+            shift(7, 1, 2),
+            Action::Release(Core(1)),
+        ];
+        let expected = [
+            "add core 2",
+            "move groups 1, 5 from core 0 to core 2",
+            "move group 7 from core 1 to core 2",
+            "release core 1",
+        ];
+        assert_eq!(told(&actions), expected);
+        assert_eq!(told(&[]), [""; 0]);
     }
 }

@@ -145,15 +145,15 @@ impl<P: Policy> Guarded<P> {
         // Something comes to those that must stay, or could not leave them.
         let mut kept: Vec<Core> = seen.groups.iter().filter_map(|of| of.next).collect();
         let mut absent: Vec<Core> = Vec::new();
-        let releases = wanted.iter().filter(|of| matches!(of, Action::Release(_))).count();
-        let mut room = if may_shrink { have.saturating_sub(least) } else { 0 };
-        if releases > room {
-            for action in wanted.iter().rev() {
-                if let Action::Release(core) = action {
-                    if room > 0 { room -= 1 } else { kept.push(*core) }
-                }
-            }
-        }
+        let leaving: Vec<Core> = wanted
+            .iter()
+            .filter_map(|action| match action {
+                Action::Release(core) => Some(*core),
+                _ => None,
+            })
+            .collect();
+        let room = if may_shrink { have.saturating_sub(least) } else { 0 };
+        kept.extend(leaving.iter().rev().skip(room));
         let mut allowed = Vec::new();
         for action in wanted {
             let is_held = match &action {
@@ -170,8 +170,9 @@ impl<P: Policy> Guarded<P> {
                     let is_move = action.groups().next().is_some()
                         || matches!(action, Action::Migrate { .. });
                     let is_spent = is_move && moves > 0 && self.spent.len() >= moves;
-                    let leaves_kept =
-                        is_move && action.from().is_some_and(|from| kept.contains(&from));
+                    // What was to empty a core that stays would be in vain.
+                    let in_vain = |from: Core| leaving.contains(&from) && kept.contains(&from);
+                    let leaves_kept = is_move && action.from().is_some_and(in_vain);
                     let is_held = rests
                         || is_spent
                         || leaves_kept
@@ -288,6 +289,20 @@ mod tests {
         let orders = [Action::Add(Core(5)), shift(0, 5), shift(1, 2)];
         assert_eq!(run(&settings, &orders, 0, 4), [shift(1, 2)]);
         assert_eq!(run(&settings, &[shift(1, 2), Action::Release(Core(1))], 0, 4), []);
+    }
+
+    /// A core that something comes to can be relieved, and not released.
+    #[test]
+    fn what_moves_holds_no_other_group() {
+        let mut seen = seen(0, 4);
+        seen.groups[2].core = Core(3);
+        let of_three = Action::Move { group: Group(2), from: Core(3), to: Core(1) };
+        seen.groups[3].next = Some(Core(3));
+        let mut of = Guarded::new(Orders(vec![of_three.clone()]), &Settings::default());
+        assert_eq!(of.decide(0, &seen), std::slice::from_ref(&of_three));
+        let mut of =
+            Guarded::new(Orders(vec![of_three, Action::Release(Core(3))]), &Settings::default());
+        assert_eq!(of.decide(0, &seen), []);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use core_mapper::{CoreMapper, Deal, Splits};
 pub use fixed::Fixed;
 pub use frame::{
     Action, Core, CoreSeen, Flow, Group, GroupSeen, MS, Nanos, Note, Observation, Policy, Prefix,
-    Role, S, Server, ServerSeen, US, Waiting,
+    Role, S, Server, ServerSeen, US, Waiting, told,
 };
 pub use frontier::Frontier;
 pub use guards::Guarded;
@@ -66,6 +66,70 @@ pub struct Settings {
     pub hpa: hpa::Settings,
     /// Knative.
     pub knative: knative::Settings,
+}
+
+/// Policies that decide by load, packets and losses, and need to know nothing of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByLoad {
+    /// Metron's.
+    Metron(Signal),
+    /// RSS++.
+    RssPlusPlus,
+    /// Open vSwitch's.
+    Pmd,
+    /// Kubernetes'.
+    Hpa,
+    /// Knative's.
+    Knative,
+}
+
+impl ByLoad {
+    /// All, with their names and what they are.
+    pub const ALL: [(Self, &'static str, &'static str); 7] = [
+        (
+            Self::Metron(Signal::Loss),
+            "metron",
+            "Metron, by losses, as Ironside's evaluation reads it",
+        ),
+        (
+            Self::Metron(Signal::Load),
+            "metron-load",
+            "Metron, by load and its change, as its authors' balancer does",
+        ),
+        (
+            Self::Metron(Signal::Polls),
+            "metron-polls",
+            "Metron, by useful polls, as its authors' agent does",
+        ),
+        (Self::RssPlusPlus, "rss++", "RSS++"),
+        (Self::Pmd, "ovs", "Open vSwitch's balancing of PMD threads"),
+        (Self::Hpa, "hpa", "Kubernetes' autoscaler"),
+        (Self::Knative, "knative", "Knative's autoscaler"),
+    ];
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|of| of.1 == name).map(|of| of.0)
+    }
+
+    /// Whether it splits and merges what a core has, instead of moving buckets.
+    pub fn splits(self) -> bool {
+        matches!(self, Self::Metron(_))
+    }
+
+    /// The policy, which has seen nothing yet.
+    pub fn scaler(self, settings: &Settings) -> Scaler {
+        match self {
+            Self::Metron(signal) => {
+                let settings = MetronSettings { signal, ..settings.metron.clone() };
+                Scaler::Metron(Metron::new(&settings))
+            }
+            Self::RssPlusPlus => Scaler::RssPlusPlus(RssPlusPlus::new(&settings.rss_plus_plus)),
+            Self::Pmd => Scaler::Pmd(Pmd::new(&settings.pmd)),
+            Self::Hpa => Scaler::Hpa(Hpa::new(&settings.hpa)),
+            Self::Knative => Scaler::Knative(Knative::new(&settings.knative)),
+        }
+    }
 }
 
 /// A policy that says how many cores there are and what they own: any of them as one value, which can be saved and read back.

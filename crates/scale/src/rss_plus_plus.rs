@@ -61,7 +61,7 @@ impl Policy for RssPlusPlus {
 
     fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
         let loads = loads(seen);
-        let want = self.cores(&loads);
+        let want = self.cores(&loads).min(loads.len() + seen.spare().count());
         if want != loads.len() {
             let why = format!(
                 "a load of {:.2} on {} cores: {want}",

@@ -1,8 +1,7 @@
 //! Systems under comparison: which policies decide where, and with which of their settings.
 
 use scale::{
-    Fixed, Frontier, Hpa, Knative, Metron, Nanos, Pmd, Profile, Quadrant, RssPlusPlus, Scaler,
-    ServerMapper, Settings, Signal, Splits,
+    ByLoad, Fixed, Frontier, Nanos, Profile, Quadrant, Scaler, ServerMapper, Settings, Splits,
 };
 
 use crate::chain::Chain;
@@ -48,13 +47,9 @@ enum Beforehand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
     Fixed(Beforehand),
-    Metron(Signal),
+    ByLoad(ByLoad),
     Quadrant,
     ServerMapper(Kind),
-    RssPlusPlus,
-    Pmd,
-    Hpa,
-    Knative,
 }
 
 /// A system.
@@ -110,21 +105,15 @@ impl Scheme {
     /// # Errors
     /// That there is none, and which there are.
     pub fn named(name: &str) -> Result<Self, String> {
-        let above = match name {
-            "static-peak" => Above::Fixed(Beforehand::Peak),
-            "static-mean" => Above::Fixed(Beforehand::Mean),
-            "rss" => Above::Fixed(Beforehand::Initial),
-            "metron" => Above::Metron(Signal::Loss),
-            "metron-load" => Above::Metron(Signal::Load),
-            "metron-polls" => Above::Metron(Signal::Polls),
-            "quadrant" => Above::Quadrant,
-            "rss++" => Above::RssPlusPlus,
-            "ovs" => Above::Pmd,
-            "hpa" => Above::Hpa,
-            "knative" => Above::Knative,
-            "ironside-safe-server" => Above::ServerMapper(Kind::Safe),
-            "ironside-unsafe-server" => Above::ServerMapper(Kind::Unsafe),
-            name if name == Self::ON_DEMAND || Self::ALL.iter().any(|(of, _)| *of == name) => {
+        let above = match (ByLoad::named(name), name) {
+            (Some(of), _) => Above::ByLoad(of),
+            (_, "static-peak") => Above::Fixed(Beforehand::Peak),
+            (_, "static-mean") => Above::Fixed(Beforehand::Mean),
+            (_, "rss") => Above::Fixed(Beforehand::Initial),
+            (_, "quadrant") => Above::Quadrant,
+            (_, "ironside-safe-server") => Above::ServerMapper(Kind::Safe),
+            (_, "ironside-unsafe-server") => Above::ServerMapper(Kind::Unsafe),
+            (_, name) if name == Self::ON_DEMAND || Self::ALL.iter().any(|(of, _)| *of == name) => {
                 Above::ServerMapper(Kind::Frontier)
             }
             _ => {
@@ -137,7 +126,7 @@ impl Scheme {
             }
         };
         let mode = match above {
-            Above::Metron(_) => Mode::Classes,
+            Above::ByLoad(of) if of.splits() => Mode::Classes,
             Above::Quadrant => Mode::Flows,
             _ => Mode::Buckets,
         };
@@ -277,10 +266,7 @@ impl Setup {
             Above::Fixed(Beforehand::Initial) => Scaler::Fixed(Fixed::new(self.initial)),
             Above::Fixed(Beforehand::Peak) => fixed(self.outlook.peak),
             Above::Fixed(Beforehand::Mean) => fixed(self.outlook.mean),
-            Above::Metron(signal) => {
-                let settings = scale::MetronSettings { signal, ..settings.metron.clone() };
-                Scaler::Metron(Metron::new(&settings))
-            }
+            Above::ByLoad(of) => of.scaler(settings),
             Above::Quadrant => {
                 let most = 1e9 / self.rack.core.time(self.chain.all(self.size)).max(1) as f64;
                 let profile = Profile { most, network: vec![(most, self.rack.wire)] };
@@ -297,10 +283,6 @@ impl Setup {
                 };
                 Scaler::ServerMapper(ServerMapper::new(&settings.server_mapper, table))
             }
-            Above::RssPlusPlus => Scaler::RssPlusPlus(RssPlusPlus::new(&settings.rss_plus_plus)),
-            Above::Pmd => Scaler::Pmd(Pmd::new(&settings.pmd)),
-            Above::Hpa => Scaler::Hpa(Hpa::new(&settings.hpa)),
-            Above::Knative => Scaler::Knative(Knative::new(&settings.knative)),
         }
     }
 

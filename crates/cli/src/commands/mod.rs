@@ -23,6 +23,7 @@ pub(crate) mod profile;
 pub(crate) mod recv;
 pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod scale;
 pub(crate) mod sim;
 pub(crate) mod swx;
 pub(crate) mod synth;

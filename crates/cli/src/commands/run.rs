@@ -38,6 +38,7 @@ use view::table::grouped;
 
 use super::check;
 use super::offload::{Ahead, Counting, Source};
+use super::scale::ScaleOptions;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{self, Log};
@@ -116,6 +117,8 @@ pub(crate) struct Run {
     /// process may use.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    scaling: ScaleOptions,
     /// Select how packets are dispatched to workers
     ///
     /// Modes: auto, hash (symmetric hash: both directions of a flow meet), queue (the interface's receive
@@ -342,7 +345,7 @@ fn dispatch(
             return Err("--groups needs --dispatch tags=mac or tags=vlan".to_string());
         }
         if dispatch_mode == DispatchMode::Hash
-            && run.workers.is_some()
+            && (run.workers.is_some() || run.scaling.scale.is_some())
             && most > 1
             && can_grow(run, bindings)
         {
@@ -394,10 +397,11 @@ fn can_grow(run: &Run, bindings: &Bindings) -> bool {
 fn cpus(run: &Run) -> Result<(Vec<Option<usize>>, usize), String> {
     let all = match &run.cores {
         Some(text) => cores::parse(text, &worker::cpus())?,
-        None if run.workers.is_some() => worker::cpus(),
+        None if run.workers.is_some() || run.scaling.scale.is_some() => worker::cpus(),
         None => return Ok((vec![None], 1)),
     };
-    let (most, workers) = (all.len(), run.workers.unwrap_or(all.len()));
+    let most = all.len();
+    let workers = run.workers.unwrap_or(if run.scaling.scale.is_some() { 1 } else { most });
     if !(1..=most).contains(&workers) {
         return Err(format!("--workers {workers}: there can be 1 to {most}, one for each CPU"));
     }
@@ -590,6 +594,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let behind = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
     let (cut, ahead) = behind.map_or((None, None), |(cut, ahead)| (Some(cut), ahead));
     let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
+    let scaling = run.scaling.scaling(&dispatch, cpus.len())?;
+    let hear = run.scaling.hear(run.log)?;
     if !dispatch.is_elastic() {
         cpus.truncate(workers);
     }
@@ -664,6 +670,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         elaboration,
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
+        scaling,
         dispatch: control::dispatch::DispatchState::new(why),
         presenter: Box::new(Words),
         handle,
@@ -679,6 +686,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     }
     let count = |ahead: Ahead| ahead.count(Arc::clone(&controlled), run.log);
     let counting = ahead.map(count).transpose().map_err(|why| format!("offload: {why}"))?;
+    let scaled = controlled.scale(hear).map_err(|why| format!("--scale: {why}"))?;
     let instance = &controlled.instance;
     let reporter = Arc::new(Reporter {
         log: run.log,
@@ -700,6 +708,9 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     controlled.finish_answers();
     let elapsed = instance.age();
     counting.into_iter().for_each(Counting::end);
+    // It ends with the run, which may have ended by itself.
+    controlled.handle.stop();
+    scaled.into_iter().for_each(|thread| drop(thread.join()));
     drop((server, control));
     let (out, ended) = finish(run, instance, elapsed, (is_stopped, is_endless));
     instance.close();

@@ -35,7 +35,10 @@ fn lead_to(lab: &Lab, [left, right]: [&str; 2]) {
 
 impl Tagged {
     pub(crate) fn run(chain: &str, mode: &str, dispatch: &[&str]) -> Self {
-        let lab = Lab::new(CATENA, 1500);
+        Self::within(Lab::new(CATENA, 1500), chain, mode, dispatch)
+    }
+
+    fn within(lab: Lab, chain: &str, mode: &str, dispatch: &[&str]) -> Self {
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
         let how = ["--io", mode, "--cores", "0,1", "--control", path];
@@ -356,6 +359,55 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         set(2);
         tagged.lab.exchange("10.2.0.2", 20_000);
         tagged.running.stop();
+    }
+}
+
+/// A policy has a worker come when there is load and go when there is less than it asks for, while flows go on through a
+/// translator: no datagram is lost or overtaken. What it decided is told, and decided alike when it is replayed.
+#[test]
+fn a_policy_scales_a_run_without_losing_or_overtaking() {
+    if !possible() {
+        return;
+    }
+    // Any load is too much, or none is enough.
+    let more = ["rss_plus_plus.target=0", "rss_plus_plus.add=0", "rss_plus_plus.remove=1000000"];
+    let fewer = ["rss_plus_plus.add=-1000", "rss_plus_plus.remove=-1000", "guards.confirm=3"];
+    for (constants, [before, after], order) in
+        [(more, [1, 2], "add core 1"), (fewer, [2, 1], "release core 1")]
+    {
+        let lab = Lab::new(CATENA, 1500);
+        let log = lab.folder().join("log");
+        let sets = |option: &'static str| constants.iter().flat_map(move |set| [option, *set]);
+        let before = before.to_string();
+        let mut options = vec!["--workers", &before, "--scale", "rss++"];
+        options.extend(["--scale-log", log.to_str().unwrap()]);
+        options.extend(sets("--scale-set"));
+        let tagged = Tagged::within(lab, &nat(), "af-packet-mmsg", &options);
+        let numbers = Numbers::begin(&tagged.lab);
+        until("the number of workers changed", || {
+            numbers.go_on(100);
+            tagged.ask(&["workers"])["workers"] == after
+        });
+        numbers.go_on(1000);
+        numbers.end();
+        let scale = |arguments: &[&str]| {
+            let output = Command::new(CATENA.0).arg("scale").args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let why = scale(&["why", "--socket", tagged.socket.to_str().unwrap()]);
+        let (head, orders) = (format!("rss++: {after} of 2 workers"), format!("-> {order}"));
+        assert!(why.contains(&head) && why.contains(&orders), "{why}");
+        assert!(!why.contains("not done"), "{why}");
+        let known = tagged.ask(&["dispatch"]);
+        let groups = known["groups"].as_array().unwrap().iter();
+        assert_eq!(groups.filter(|group| group["worker"] == 1).count() > 0, after == 2, "{known}");
+        tagged.running.stop();
+        let mut replay = vec!["replay", log.to_str().unwrap(), "--policy", "rss++", "--json"];
+        replay.extend(sets("--set"));
+        let replayed: Value = serde_json::from_str(&scale(&replay)).unwrap();
+        assert!(replayed["looks"].as_u64() > Some(1), "{replayed}");
+        assert_eq!(replayed["same"], replayed["looks"], "{replayed}");
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use elements::device::Owned;
@@ -297,8 +297,8 @@ struct Shared {
     mode: DispatchMode,
     /// By share: the worker that it is at. The first shares are the workers' own, then come the groups'.
     at: Vec<AtomicUsize>,
-    /// The workers that get packets: the first of all, so many.
-    running: AtomicUsize,
+    /// By worker: whether it gets packets. The first always does: frames of no group are its own.
+    running: Vec<AtomicBool>,
     /// By worker and group: packets of the group that came.
     counts: Vec<Vec<AtomicU64>>,
     /// By worker and the one that it handed them to: packets.
@@ -347,7 +347,7 @@ impl Dispatch {
             (0..workers).map(each).collect()
         };
         let (counts, handed) = (counters(groups), counters(workers));
-        let running = AtomicUsize::new(running);
+        let running = (0..workers).map(|worker| AtomicBool::new(worker < running)).collect();
         Self(Arc::new(Shared { mode, at, running, counts, handed, map: OnceLock::new() }))
     }
 
@@ -356,22 +356,29 @@ impl Dispatch {
         self.0.mode == DispatchMode::Hash && self.groups() > 0
     }
 
-    /// How many workers get packets; the others stand by, where their number can change.
-    pub fn running(&self) -> usize {
-        self.0.running.load(Ordering::Relaxed)
+    /// Whether a worker gets packets; those that do not stand by, where their number can change.
+    pub fn is_running(&self, worker: usize) -> bool {
+        self.0.running.get(worker).is_some_and(|running| running.load(Ordering::Relaxed))
     }
 
-    /// Notes that so many workers get packets from now on. What is sent to what a worker that stands by has
+    /// How many workers get packets.
+    pub fn running(&self) -> usize {
+        (0..self.workers()).filter(|&worker| self.is_running(worker)).count()
+    }
+
+    /// Notes which workers get packets from now on; the first must. What is sent to what a worker that stands by has
     /// allocated, and that is of no group, comes to the first worker meanwhile.
     ///
     /// # Errors
     /// A message.
-    pub fn run(&self, running: usize) -> Result<(), String> {
-        for worker in 0..self.workers() {
-            let to = if worker < running { worker } else { 0 };
+    pub fn run(&self, running: &[bool]) -> Result<(), String> {
+        for (worker, &runs) in running.iter().enumerate() {
+            let to = if runs { worker } else { 0 };
             self.set(worker, to).map_err(|e| format!("bringing frames to another worker: {e}"))?;
         }
-        self.0.running.store(running, Ordering::Relaxed);
+        for (is_running, &runs) in self.0.running.iter().zip(running) {
+            is_running.store(runs, Ordering::Relaxed);
+        }
         Ok(())
     }
 

@@ -28,11 +28,13 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::findings::Findings;
 use crate::instance::{Changed, Configuration, Extent, Imported, Instance, Moved, Share, Workers};
+use crate::scaling::{Decision, Scaling};
 use crate::supervision::Handle;
 use protocol::{
     Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
-    FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, StateImported,
-    StatusAnswer, Traffic, Worker, WorkerCounts, WorkerStatus, WorkersAnswer,
+    FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, ScalingAnswer,
+    ScalingDecision, StateImported, StatusAnswer, Traffic, Worker, WorkerCounts, WorkerStatus,
+    WorkersAnswer,
 };
 
 pub use client::{Client, Failure, Received};
@@ -106,6 +108,8 @@ pub struct Controlled {
     pub instance: Instance,
     /// How its configurations are elaborated.
     pub elaboration: compiler::Options,
+    /// What scales it, if anything does.
+    pub scaling: Option<Scaling>,
     /// What is reported of its dispatch.
     pub dispatch: dispatch::DispatchState,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
@@ -189,6 +193,7 @@ impl Controlled {
             }
             Request::Balance(asked) => answer(asked, dispatch::balance(&self.instance)),
             Request::Workers(asked) => answer(asked, self.workers(asked.count)),
+            Request::Scaling(asked) => answer(asked, self.scaling(asked.since)),
             Request::ExportState(asked) => {
                 let share = match (asked.group, asked.worker) {
                     (Some(group), _) => Share::Group(group),
@@ -294,6 +299,22 @@ impl Controlled {
         Ok(WorkersAnswer { workers, most, moved: moved_answer(moved) })
     }
 
+    /// What scales the run, and what it decided since so many seconds ago.
+    fn scaling(&self, since: Option<f64>) -> Result<ScalingAnswer, Error> {
+        let scaling = self.scaling.as_ref().ok_or(Error::NoScaling)?;
+        let age = self.instance.age().as_secs_f64();
+        let since = since.map_or(0.0, |since| (age - since).max(0.0));
+        let decisions = scaling.decisions((since * 1e9) as u64);
+        let Workers { running: workers, most } = self.instance.workers();
+        Ok(ScalingAnswer {
+            policy: scaling.policy().to_string(),
+            seconds: age,
+            workers,
+            most,
+            decisions: decisions.iter().map(ScalingDecision::from).collect(),
+        })
+    }
+
     fn status(&self) -> StatusAnswer {
         let (generation, configuration) = self.instance.current();
         let fleet = self.instance.fleet();
@@ -330,6 +351,22 @@ impl Controlled {
         CountersAnswer {
             workers: each.iter().map(worker).collect(),
             all: sum.as_ref().map(Counts::from),
+        }
+    }
+}
+
+impl From<&Decision> for ScalingDecision {
+    fn from(decision: &Decision) -> Self {
+        let Decision { seen, actions, notes, groups, waited_ms, failed } = decision;
+        Self {
+            seconds: seen.at as f64 / 1e9,
+            workers: seen.dedicated().count(),
+            load: seen.cores.iter().map(|of| of.load).sum(),
+            why: notes.iter().map(|note| note.why.clone()).collect(),
+            orders: scale::told(actions),
+            groups: *groups,
+            waited_ms: *waited_ms,
+            failed: failed.clone(),
         }
     }
 }

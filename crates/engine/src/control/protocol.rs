@@ -94,6 +94,8 @@ requests! {
     Balance -> Balanced,
     /// Says how many workers take packets, or changes it.
     Workers -> WorkersAnswer,
+    /// Says what the policy that scales the run decided, and why.
+    Scaling -> ScalingAnswer,
     /// Gives the state of all elements as text, for another run.
     ExportState -> String,
     /// Takes over the state of another run.
@@ -230,6 +232,15 @@ pub struct Workers {
     /// How many from now on; none to leave it as it is.
     #[serde(default)]
     pub count: Option<usize>,
+}
+
+/// Says what the policy that scales the run decided, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scaling {
+    /// Decisions of so many seconds before now; all that are kept if nothing is said.
+    #[serde(default)]
+    pub since: Option<f64>,
 }
 
 /// Gives the state of all elements as text, for another run; or a share of it, if one is named.

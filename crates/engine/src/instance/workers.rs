@@ -1,5 +1,6 @@
 //! Which worker has what: groups go from worker to worker, and workers come and go.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dataplane::Router;
@@ -21,6 +22,16 @@ pub struct Moved {
     /// Packets that the elements of the former worker hold for other reasons (an address that is
     /// asked for, a delay), which leave from there, whosever they are.
     pub held_back: usize,
+}
+
+impl Moved {
+    /// What both came to.
+    pub fn add(&mut self, other: Self) {
+        self.groups += other.groups;
+        self.waited = self.waited.max(other.waited);
+        self.packets += other.packets;
+        self.held_back += other.held_back;
+    }
 }
 
 /// How many workers there are.
@@ -71,10 +82,10 @@ impl Instance {
         }
     }
 
-    /// Has so many workers take packets from now on. Workers that come take groups of flows over from those that
-    /// have most, and those that go leave theirs to the others, as [`Instance::move_group`] does: with all that
-    /// elements keep of them, so that no packet is lost, and none overtakes another of its flow. A worker that
-    /// stands by keeps its counts.
+    /// Has so many workers take packets from now on: those that do stay, lower numbers first. Workers that come take
+    /// groups of flows over from those that have most, and those that go leave theirs to the others, as
+    /// [`Instance::move_group`] does: with all that elements keep of them, so that no packet is lost, and none
+    /// overtakes another of its flow. A worker that stands by keeps its counts.
     ///
     /// It blocks until all has moved, some milliseconds for each worker.
     ///
@@ -83,34 +94,114 @@ impl Instance {
     /// goes on where it ended.
     pub fn set_workers(&self, wanted: usize) -> Result<Moved, Error> {
         let _one = lock(&self.changing);
-        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
-        let Workers { running, most } = self.workers();
-        if !dispatch.is_elastic() {
-            return Err(Error::FixedWorkers { mode: dispatch.mode(), workers: most });
-        }
+        let most = self.elastic()?;
         if !(1..=most).contains(&wanted) {
             return Err(Error::WorkerCount { wanted, most });
         }
-        for worker in running..wanted {
-            interfaces.forget(worker);
-            self.fleet.unpark(worker);
-        }
-        dispatch.run(wanted)?;
+        let dispatch = &self.options.dispatch;
+        let before = self.running();
+        let after = so_many(&before, wanted);
+        self.wake(&after)?;
         let at: Vec<usize> = (0..dispatch.groups())
             .filter_map(|group| dispatch.group(group))
             .map(|(worker, _)| worker)
             .collect();
         let mut all = Moved::default();
-        for (from, to, groups) in resettle(&at, running, wanted) {
-            let moved = self.move_groups(&groups, from, to)?;
-            all.groups += moved.groups;
-            all.waited = all.waited.max(moved.waited);
-            all.packets += moved.packets;
+        for (from, to, groups) in resettle(&at, &before, &after) {
+            all.add(self.bring_groups(&groups, from, to)?);
         }
-        for worker in wanted..most {
+        for worker in (0..most).filter(|&worker| !after[worker]) {
             all.held_back += self.retire(worker)?;
         }
         Ok(all)
+    }
+
+    /// Has a worker that stands by take packets from now on: those of no group yet.
+    ///
+    /// # Errors
+    /// If the number of workers cannot change.
+    pub fn add_worker(&self, worker: usize) -> Result<(), Error> {
+        let _one = lock(&self.changing);
+        let workers = self.elastic()?;
+        if worker >= workers {
+            return Err(Error::NoWorker { worker, workers });
+        }
+        let mut running = self.running();
+        running[worker] = true;
+        self.wake(&running)
+    }
+
+    /// Has a worker without groups stand by; how many packets its elements hold for long, with which it goes on.
+    ///
+    /// # Errors
+    /// If the number of workers cannot change, it has groups, it is the first, or it does not come to an end with
+    /// what it has received.
+    pub fn release_worker(&self, worker: usize) -> Result<usize, Error> {
+        let _one = lock(&self.changing);
+        let workers = self.elastic()?;
+        if worker >= workers {
+            return Err(Error::NoWorker { worker, workers });
+        }
+        let dispatch = &self.options.dispatch;
+        let at = (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
+        let groups = at.filter(|(at, _)| *at == worker).count();
+        if worker == 0 || groups > 0 {
+            return Err(Error::StillNeeded { worker, groups });
+        }
+        let mut running = self.running();
+        running[worker] = false;
+        dispatch.run(&running)?;
+        self.retire(worker)
+    }
+
+    /// Takes groups of traffic classes from one worker to another, as [`Instance::move_group`] does.
+    ///
+    /// # Errors
+    /// Why it cannot be; the groups stay where they are.
+    pub fn move_groups(&self, groups: &[usize], to: usize) -> Result<Moved, Error> {
+        let _one = lock(&self.changing);
+        let dispatch = &self.options.dispatch;
+        let (running, workers) = (self.running(), self.workers().running);
+        if !running.get(to).is_some_and(|runs| *runs) {
+            return Err(Error::NoWorker { worker: to, workers });
+        }
+        let mut all = Moved::default();
+        let mut by_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &group in groups {
+            let (from, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
+            by_worker.entry(from).or_default().push(group);
+        }
+        for (from, groups) in by_worker.into_iter().filter(|(from, _)| *from != to) {
+            all.add(self.bring_groups(&groups, from, to)?);
+        }
+        Ok(all)
+    }
+
+    /// How many workers there can be, where their number can change.
+    fn elastic(&self) -> Result<usize, Error> {
+        let (mode, workers) = (self.options.dispatch.mode(), self.fleet.len());
+        match self.options.dispatch.is_elastic() {
+            true => Ok(workers),
+            false => Err(Error::FixedWorkers { mode, workers }),
+        }
+    }
+
+    /// By worker: whether it takes packets.
+    fn running(&self) -> Vec<bool> {
+        let dispatch = &self.options.dispatch;
+        let is_elastic = dispatch.is_elastic();
+        (0..self.fleet.len()).map(|worker| !is_elastic || dispatch.is_running(worker)).collect()
+    }
+
+    /// Has these workers take packets, which stood by or not, and the others get none but those of their groups.
+    fn wake(&self, running: &[bool]) -> Result<(), Error> {
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        let sleeps = |worker: &usize| running[*worker] && !dispatch.is_running(*worker);
+        for worker in (0..running.len()).filter(sleeps) {
+            interfaces.forget(worker);
+            self.fleet.unpark(worker);
+        }
+        Ok(dispatch.run(running)?)
     }
 
     /// Has a worker that gets no packets any more stand by, unless its elements hold packets for long: how many.
@@ -153,20 +244,10 @@ impl Instance {
     /// # Errors
     /// Why it cannot be; the group stays where it is.
     pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, Error> {
-        let _one = lock(&self.changing);
-        let dispatch = &self.options.dispatch;
-        let (from, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
-        let Workers { running: workers, .. } = self.workers();
-        if to >= workers {
-            return Err(Error::NoWorker { worker: to, workers });
-        }
-        if from == to {
-            return Ok(Moved::default());
-        }
-        self.move_groups(&[group], from, to)
+        self.move_groups(&[group], to)
     }
 
-    fn move_groups(&self, groups: &[usize], from: usize, to: usize) -> Result<Moved, Error> {
+    fn bring_groups(&self, groups: &[usize], from: usize, to: usize) -> Result<Moved, Error> {
         let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
         let begin = self.time().now();
         interfaces.bring(dispatch, groups, from, to)?;
@@ -204,25 +285,39 @@ impl Instance {
     }
 }
 
-/// Which groups go from which worker to which when the number of workers changes; `at` gives the worker of each
+/// So many workers: of those that run the first ones, and of those that stand by the first ones.
+fn so_many(before: &[bool], wanted: usize) -> Vec<bool> {
+    let all = || 0..before.len();
+    let order = all().filter(|&worker| before[worker]).chain(all().filter(|&w| !before[w]));
+    let chosen: Vec<usize> = order.take(wanted).collect();
+    all().map(|worker| chosen.contains(&worker)).collect()
+}
+
+/// Which groups go from which worker to which when workers come and go; `at` gives the worker of each
 /// group. Those of workers that go come to who has fewest; workers that come take from who has most, until
 /// they have their part.
-fn resettle(at: &[usize], running: usize, wanted: usize) -> Vec<(usize, usize, Vec<usize>)> {
-    let mut after = at.to_vec();
-    let count = |after: &[usize], worker: usize| after.iter().filter(|w| **w == worker).count();
-    for group in (0..at.len()).filter(|&group| at[group] >= wanted) {
-        let fewest = (0..wanted).min_by_key(|&worker| count(&after, worker));
-        after[group] = fewest.unwrap_or(0);
+fn resettle(at: &[usize], before: &[bool], after: &[bool]) -> Vec<(usize, usize, Vec<usize>)> {
+    let workers: Vec<usize> = (0..after.len()).filter(|&worker| after[worker]).collect();
+    let mut now = at.to_vec();
+    let count = |now: &[usize], worker: usize| now.iter().filter(|w| **w == worker).count();
+    let least = |now: &[usize]| workers.iter().copied().min_by_key(|&worker| count(now, worker));
+    let most = |now: &[usize]| workers.iter().copied().max_by_key(|&worker| count(now, worker));
+    for group in 0..at.len() {
+        if !after[now[group]]
+            && let Some(worker) = least(&now)
+        {
+            now[group] = worker;
+        }
     }
-    for worker in running..wanted {
-        while count(&after, worker) < at.len() / wanted {
-            let most = (0..wanted).max_by_key(|&worker| count(&after, worker)).unwrap_or(0);
-            let Some(group) = after.iter().rposition(|&at| at == most) else { break };
-            after[group] = worker;
+    for &worker in workers.iter().filter(|worker| !before[**worker]) {
+        while count(&now, worker) < at.len() / workers.len() {
+            let most = most(&now);
+            let Some(group) = now.iter().rposition(|at| Some(*at) == most) else { break };
+            now[group] = worker;
         }
     }
     let mut moves: Vec<(usize, usize, Vec<usize>)> = Vec::new();
-    for (group, (&from, &to)) in at.iter().zip(&after).enumerate().filter(|(_, (a, b))| a != b) {
+    for (group, (&from, &to)) in at.iter().zip(&now).enumerate().filter(|(_, (a, b))| a != b) {
         match moves.iter_mut().find(|(f, t, _)| (*f, *t) == (from, to)) {
             Some((.., groups)) => groups.push(group),
             None => moves.push((from, to, vec![group])),
@@ -233,7 +328,18 @@ fn resettle(at: &[usize], running: usize, wanted: usize) -> Vec<(usize, usize, V
 
 #[cfg(test)]
 mod tests {
-    use super::resettle;
+    use super::{resettle, so_many};
+
+    #[test]
+    fn those_that_run_stay_lower_numbers_first() {
+        let now = [true, false, true, false, true];
+        assert_eq!(so_many(&now, 3), now);
+        assert_eq!(so_many(&now, 2), [true, false, true, false, false]);
+        assert_eq!(so_many(&now, 4), [true, true, true, false, true]);
+        // Groups of the one that goes are spread over those that stay.
+        let moves = resettle(&[0, 2, 4, 4], &now, &so_many(&now, 2));
+        assert_eq!(moves, [(4, 0, vec![2]), (4, 2, vec![3])]);
+    }
 
     #[test]
     fn groups_are_even_and_few_move() {
@@ -243,7 +349,8 @@ mod tests {
         {
             let before = at(running, groups);
             let mut after = before.clone();
-            let moves = resettle(&before, running, wanted);
+            let first = |count: usize| (0..8).map(|worker| worker < count).collect::<Vec<bool>>();
+            let moves = resettle(&before, &first(running), &first(wanted));
             for (from, to, groups) in &moves {
                 for &group in groups {
                     assert_eq!(std::mem::replace(&mut after[group], *to), *from);

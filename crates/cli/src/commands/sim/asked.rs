@@ -7,7 +7,6 @@ use bench::arrivals::Arrivals;
 use dataplane::io::{Binding, Bindings, Generator};
 use elements::device::{Device, DeviceRequest, Received};
 use ir::costs::CostProfile;
-use ir::nearest;
 use ir::topology::Topology;
 use net::pcap::LinkType;
 use net::{Batch, Pool};
@@ -20,6 +19,7 @@ use sim::{
 
 use super::Common;
 use crate::commands::compile::topology;
+use crate::constants;
 use crate::failure::Failure;
 
 /// Where packets come from.
@@ -211,38 +211,6 @@ fn profiled(path: &str, common: &Common) -> Result<Chain, Failure> {
     })
 }
 
-/// Sets the value at a path of names.
-fn set(all: &mut Value, key: &str, text: &str) -> Result<(), String> {
-    let mut at = all;
-    for name in key.split('.') {
-        let names: Vec<String> =
-            at.as_object().map(|of| of.keys().cloned().collect()).unwrap_or_default();
-        let near = nearest(name, names.iter().map(String::as_str));
-        let help = near.map_or(String::new(), |near| format!(": did you mean '{near}'?"));
-        at = at.get_mut(name).ok_or_else(|| format!("--set {key}: there is no '{name}'{help}"))?;
-    }
-    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
-    let is_same = at.is_object() == value.is_object() && at.is_number() == value.is_number();
-    if !is_same {
-        return Err(format!("--set {key}: '{text}' cannot take the place of {at}"));
-    }
-    *at = value;
-    Ok(())
-}
-
-/// Values with their names, line by line.
-fn list(of: &Value, name: &str, text: &mut String) {
-    match of {
-        Value::Object(all) => {
-            for (key, value) in all {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                list(value, &name, text);
-            }
-        }
-        value => text.push_str(&format!("{name}={value}\n")),
-    }
-}
-
 impl Asked {
     pub(super) fn read(common: &Common) -> Result<Self, Failure> {
         let source = Source::read(common)?;
@@ -258,12 +226,8 @@ impl Asked {
         let constants = Constants { rack, chain, traffic, policies: scale::Settings::default() };
         let mut asked = Self { constants, source };
         let mut value = asked.value()?;
-        for pair in common.set.iter().filter(|of| *of != "list") {
-            let (key, text) = pair
-                .split_once('=')
-                .ok_or_else(|| Failure::Usage(format!("--set {pair}: KEY=VALUE")))?;
-            set(&mut value, key, text).map_err(Failure::Usage)?;
-        }
+        let pairs: Vec<String> = common.set.iter().filter(|of| *of != "list").cloned().collect();
+        constants::set_all(&mut value, "--set", &pairs).map_err(Failure::Usage)?;
         asked.take(value).map_err(Failure::Usage)?;
         Ok(asked)
     }
@@ -311,7 +275,7 @@ impl Asked {
     /// All constants, a line each.
     pub(super) fn listed(&self) -> String {
         let mut text = String::new();
-        list(&self.value().unwrap_or_default(), "", &mut text);
+        constants::list(&self.value().unwrap_or_default(), "", &mut text);
         text
     }
 

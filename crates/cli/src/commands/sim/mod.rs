@@ -114,7 +114,8 @@ struct Compare {
 #[derive(Clone, Debug)]
 struct Slos(Vec<u64>);
 
-fn time(text: &str) -> Result<u64, String> {
+/// A time in nanoseconds.
+pub(super) fn time(text: &str) -> Result<u64, String> {
     let nanoseconds = (quantity::parse(text, Unit::Time)? * 1e9).round();
     match nanoseconds <= 1e15 {
         true => Ok(nanoseconds as u64),

@@ -366,6 +366,42 @@ pub struct WorkersAnswer {
     pub moved: Moved,
 }
 
+/// What scales a run, and what it decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScalingAnswer {
+    /// The policy.
+    pub policy: String,
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// How many workers take packets.
+    pub workers: usize,
+    /// How many there can be.
+    pub most: usize,
+    /// Decisions that there is something to tell of, in their order; the last 1,000 are kept.
+    pub decisions: Vec<ScalingDecision>,
+}
+
+/// What a policy decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScalingDecision {
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// How many workers took packets.
+    pub workers: usize,
+    /// The sum of their loads: 1 is a core that is busy all the time.
+    pub load: f64,
+    /// Why it was decided.
+    pub why: Vec<String>,
+    /// What was ordered.
+    pub orders: Vec<String>,
+    /// Groups of flows that moved.
+    pub groups: usize,
+    /// The longest that packets of a group waited, in milliseconds.
+    pub waited_ms: f64,
+    /// Why orders were not carried out.
+    pub failed: Vec<String>,
+}
+
 /// What balancing came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Balanced {
