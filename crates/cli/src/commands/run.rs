@@ -594,7 +594,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let behind = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
     let (cut, ahead) = behind.map_or((None, None), |(cut, ahead)| (Some(cut), ahead));
     let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
-    let scaling = run.scaling.scaling(&dispatch, cpus.len())?;
+    let scaling = run.scaling.scaling(&dispatch, cpus.len(), bindings.is_live())?;
     let hear = run.scaling.hear(run.log)?;
     if !dispatch.is_elastic() {
         cpus.truncate(workers);

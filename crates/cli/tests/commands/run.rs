@@ -39,6 +39,32 @@ fn runs_without_interfaces_repeat() {
     assert_ne!(drawn(&[]), drawn(&["--seed", "1"]));
 }
 
+/// A policy has other workers only where packets can go to them.
+#[test]
+fn what_cannot_be_scaled_is_refused() {
+    let folder = Folder::new();
+    folder.file("c.click", "FromDevice(lan) -> Discard;").file("log", "");
+    let run = ["run", "c.click", "--in", "lan=gen:count=10", "--cores", "0,1"];
+    for (options, why) in [
+        (&["--scale", "rss++"][..], "only packets of interfaces can go to other workers"),
+        (&["--scale", "rs++"], "did you mean 'rss++'?"),
+        (&["--scale", "rss++", "--scale-set", "rss_plus_plus.targt=1"], "mean 'target'?"),
+        (&["--scale-log", "log"], "--scale <POLICY>"),
+    ] {
+        let refused = folder.run(run.iter().chain(options));
+        assert!(refused.code > Some(0), "{options:?}");
+        assert!(refused.err.contains(why), "{options:?}: {}", refused.err);
+    }
+    for (options, why) in [
+        (["replay", "log", "--policy", "hpa"], "log: it is empty"),
+        (["replay", "c.click", "--policy", "hpa"], "c.click:1: what was seen and decided"),
+        (["replay", "none", "--policy", "hpa"], "none: No such file"),
+    ] {
+        let refused = folder.run(["scale"].iter().chain(&options));
+        assert!(refused.refused().contains(why), "{options:?}: {}", refused.err);
+    }
+}
+
 #[test]
 fn drops_are_told_in_the_same_order_synthesised_or_not() {
     let folder = Folder::new();

@@ -12,7 +12,6 @@ use scale::Action;
 
 use super::Policy;
 use crate::constants;
-use crate::failure::Failure;
 use crate::log::Log;
 
 /// Options of `catena run`.
@@ -33,15 +32,20 @@ pub(crate) struct ScaleOptions {
 }
 
 impl ScaleOptions {
-    /// The policy with its constants, for a run with so many CPUs.
+    /// The policy with its constants, for a run with so many CPUs, on interfaces or not.
     pub(crate) fn scaling(
         &self,
         dispatch: &Dispatch,
         most: usize,
-    ) -> Result<Option<Scaling>, Failure> {
+        is_live: bool,
+    ) -> Result<Option<Scaling>, String> {
         let Some(Policy(policy, name)) = &self.scale else { return Ok(None) };
-        let settings = constants::policies(scaling::settings(), "--scale-set", &self.scale_set)
-            .map_err(Failure::Usage)?;
+        let settings = constants::policies(scaling::settings(), "--scale-set", &self.scale_set)?;
+        if !is_live {
+            return Err(format!(
+                "--scale {name}: only packets of interfaces can go to other workers"
+            ));
+        }
         if !dispatch.is_elastic() {
             let why = match (most, dispatch.mode()) {
                 (1, _) => "there is one CPU; --cores names those to use".to_string(),
@@ -51,13 +55,13 @@ impl ScaleOptions {
                 }
                 (_, mode) => format!("flows do not move between workers with --dispatch {mode}"),
             };
-            return Err(Failure::Usage(format!("--scale {name}: {why}")));
+            return Err(format!("--scale {name}: {why}"));
         }
         Ok(Some(Scaling::by(*policy, name, &settings)))
     }
 
     /// What hears of decisions: the log, and the file for all of them.
-    pub(crate) fn hear(&self, log: Log) -> Result<impl Fn(&Decision) + Send + use<>, Failure> {
+    pub(crate) fn hear(&self, log: Log) -> Result<impl Fn(&Decision) + Send + use<>, String> {
         let file = self.scale_log.as_deref().map(create).transpose()?;
         let file = file.map(|(path, file)| (path, Mutex::new(Some(BufWriter::new(file)))));
         Ok(move |decision: &Decision| {
@@ -80,7 +84,7 @@ impl ScaleOptions {
     }
 }
 
-fn create(path: &Path) -> Result<(PathBuf, File), Failure> {
+fn create(path: &Path) -> Result<(PathBuf, File), String> {
     let file = File::create(path).map_err(|e| format!("--scale-log {}: {e}", path.display()))?;
     Ok((path.to_path_buf(), file))
 }
