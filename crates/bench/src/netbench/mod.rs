@@ -108,6 +108,17 @@ pub struct Progress<'a> {
     pub left: Option<f64>,
 }
 
+/// What is heard of a measurement.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A run starts.
+    Starts(&'a Progress<'a>),
+    /// A run failed: why.
+    Failed(&'a Progress<'a>, &'a str),
+    /// A run has ended: all that was measured so far.
+    Measured(&'a Results),
+}
+
 /// Where journals are.
 const FOLDER: &str = "/run/catena/netbench";
 
@@ -183,19 +194,17 @@ pub fn clean() -> Result<(usize, Vec<u32>), Failure> {
     Ok((cleaned, running))
 }
 
-/// Runs all cells. `watch` hears of each run before it starts, and of what failed after it. When it is interrupted, what
-/// was measured is reported.
+/// Runs all cells, but for what `earlier` results have. When it is interrupted, what was measured is reported.
 ///
 /// # Errors
-/// If nothing can be measured at all.
+/// If nothing can be measured at all, or the earlier results were measured otherwise.
 pub fn measure(
     request: &Request,
-    command: Vec<String>,
+    (command, earlier): (Vec<String>, Option<Results>),
     is_stopped: &dyn Fn() -> bool,
-    watch: &mut dyn FnMut(&Progress<'_>, Option<&str>),
+    watch: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Results, String> {
-    let machine = Machine::unbound()?;
-    let mut environment = machine.environment();
+    let mut environment = Machine::unbound()?.environment();
     environment.command = command;
     let fabrics = request.cells.iter().map(|cell| fabric::find(&cell.switch));
     let fabrics = fabrics.collect::<Result<Vec<Box<dyn Fabric>>, _>>()?;
@@ -211,32 +220,44 @@ pub fn measure(
         is_stopped,
     };
     let mut results = Results::begin(request, environment, &fabrics);
-    let runs = request.runs();
+    if let Some(earlier) = earlier {
+        results.take_over(earlier)?;
+    }
+    let mut there: Vec<usize> = results.cells.iter().map(|of| of.samples.len()).collect();
+    let mut runs = request.runs();
+    runs.retain(|at| match there[*at].checked_sub(1) {
+        Some(fewer) => {
+            there[*at] = fewer;
+            false
+        }
+        None => true,
+    });
     let begin = Instant::now();
     for (number, &at) in runs.iter().enumerate() {
-        if is_stopped() {
-            results.interrupted = true;
-            break;
-        }
         let done = begin.elapsed().as_secs_f64();
         let left = (number > 0).then(|| done / number as f64 * (runs.len() - number) as f64);
         let cell = &request.cells[at];
         let progress = Progress { run: (number + 1, runs.len()), cell, left };
-        watch(&progress, None);
+        watch(&Event::Starts(&progress));
         let folder = Path::new(FOLDER).join(format!("netbench{}-{number}", std::process::id()));
-        match cell::run(&setting, &*fabrics[at], cell, &folder) {
+        let ran = match is_stopped() {
+            true => Err(cell::Broken::Interrupted),
+            false => cell::run(&setting, &*fabrics[at], cell, &folder),
+        };
+        match ran {
             Ok(sample) => results.cells[at].samples.push(sample),
-            Err(cell::Broken::Interrupted) => {
-                results.interrupted = true;
-                break;
-            }
             // Commands in the foreground were interrupted, too.
-            Err(cell::Broken::Failed(_)) if is_stopped() => {}
+            Err(_) if is_stopped() => results.interrupted = true,
+            Err(cell::Broken::Interrupted) => results.interrupted = true,
             Err(cell::Broken::Failed(why)) => {
-                watch(&progress, Some(&why));
+                watch(&Event::Failed(&progress, &why));
                 results.cells[at].failures.push(why);
             }
         }
+        if results.interrupted {
+            break;
+        }
+        watch(&Event::Measured(&results));
     }
     Ok(results)
 }

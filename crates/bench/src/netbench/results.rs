@@ -273,6 +273,91 @@ impl Results {
         }
     }
 
+    /// Takes samples of earlier results for cells that are the same.
+    ///
+    /// # Errors
+    /// If they were measured otherwise.
+    pub(super) fn take_over(&mut self, earlier: Self) -> Result<(), String> {
+        let how = |of: &Self| {
+            let (seconds, rate) = (of.seconds, of.latency_rate);
+            format!("{seconds} s, --latency-rate {rate}, --io {}, --touch {}", of.io, of.touches)
+        };
+        if how(&earlier) != how(self) {
+            return Err(format!(
+                "the results that are there were measured with {}, and now it would be {}: choose another folder",
+                how(&earlier),
+                how(self)
+            ));
+        }
+        for result in earlier.cells {
+            let same = self
+                .cells
+                .iter_mut()
+                .find(|own| own.cell == result.cell && own.version == result.version);
+            same.into_iter().for_each(|own| own.samples.clone_from(&result.samples));
+        }
+        Ok(())
+    }
+
+    /// Reads results that were written as JSON.
+    ///
+    /// # Errors
+    /// If they are not results, or of another version.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let wrong = |why: serde_json::Error| format!("not results of netbench: {why}");
+        let of: Versioned = serde_json::from_str(text).map_err(wrong)?;
+        if of.version != VERSION {
+            return Err(format!("results of version {}; this program reads {VERSION}", of.version));
+        }
+        serde_json::from_str(text).map_err(wrong)
+    }
+
+    /// A table of what cells have here and in other results. A change stands out where the ranges of runs do not overlap.
+    pub fn compared(&self, other: &Self) -> Option<Table> {
+        let dimensions = self.dimensions();
+        let mut titles = vec!["switch"];
+        titles.extend(dimensions.iter().map(|(name, _)| *name));
+        titles.extend(["what", "here", "least–greatest", "there", "least–greatest", "ratio", ""]);
+        let mut table = Table::titled(&titles);
+        type Of = fn(&CellResult) -> Option<Spread>;
+        let quantities: [(&str, bool, Of); 3] = [
+            ("received/s", true, |of| of.of_throughput(|t| t.received_rate)),
+            ("p50 ns", false, |of| {
+                of.of_round_trips(|t| t.latency.map_or(f64::NAN, |l| l.p50 as f64))
+            }),
+            ("p99 ns", false, |of| {
+                of.of_round_trips(|t| t.latency.map_or(f64::NAN, |l| l.p99 as f64))
+            }),
+        ];
+        for result in self.sorted() {
+            let Some(peer) = other.cells.iter().find(|of| of.cell == result.cell) else { continue };
+            for (name, more_is_better, of) in quantities {
+                let (Some(here), Some(there)) = (of(result), of(peer)) else { continue };
+                let verdict = match (here.least > there.greatest, here.greatest < there.least) {
+                    (true, _) if more_is_better => "better",
+                    (_, true) if !more_is_better => "better",
+                    (false, false) => "",
+                    _ => "worse",
+                };
+                let mut row = vec![result.cell.switch.clone()];
+                row.extend(dimensions.iter().map(|(_, of)| of(&result.cell)));
+                row.push(name.into());
+                for spread in [here, there] {
+                    row.push(number(spread.median));
+                    row.push(format!("{}–{}", number(spread.least), number(spread.greatest)));
+                }
+                row.push(format!("{:.3}", here.median / there.median));
+                row.push(verdict.into());
+                table.cells(row);
+            }
+        }
+        (!table.is_empty()).then_some(table)
+    }
+
     /// Cells of which no run went well.
     pub fn failed(&self) -> usize {
         let failed = |of: &&CellResult| of.samples.is_empty() && !of.failures.is_empty();

@@ -220,6 +220,51 @@ fn nothing_is_left_behind() {
     });
 }
 
+/// A report is gone on with, shown again, and compared.
+#[test]
+fn a_report_is_resumed_and_compared() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    let folder = network.folder().join("report").display().to_string();
+    let load = ["--switch", "direct", "--rate", "10k", "--seconds", "0.05", "--report", &folder];
+    let (first, _) = measured(&[&load[..], &["--size", "64", "--repeat", "1"]].concat());
+    let more = ["--size", "64,128", "--repeat", "2", "--resume"];
+    let (second, _) = measured(&[&load[..], &more].concat());
+    let samples = |results: &Value, cell: usize| results["cells"][cell]["samples"].clone();
+    assert_eq!(samples(&second, 0)[0], samples(&first, 0)[0]);
+    assert_eq!([0, 1].map(|cell| samples(&second, cell).as_array().unwrap().len()), [2, 2]);
+    // All is there: nothing is measured.
+    let (third, _) = measured(&[&load[..], &more].concat());
+    assert_eq!(third["cells"], second["cells"]);
+    let page = std::fs::read_to_string(format!("{folder}/index.html")).unwrap();
+    assert!(page.contains("Throughput") && page.contains("<svg"), "{page}");
+    let csv = std::fs::read_to_string(format!("{folder}/results.csv")).unwrap();
+    let columns = |line: &str| line.split(',').count();
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())), "{csv}");
+
+    let report = |arguments: &[&str]| {
+        Process::start(&mut netbench(&[&["report"], arguments].concat())).ended()
+    };
+    let (code, text, told) = report(&[&folder]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(text.contains("direct") && text.contains("Round trips"), "{text}");
+    let (code, text, told) = report(&[&folder, "--compare", &folder]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(text.contains("1.000") && !text.contains("worse"), "{text}");
+    let (code, _, told) = report(&["/nowhere"]);
+    assert!(code == Some(1) && told.contains("/nowhere/results.json"), "{told}");
+    let other = ["--size", "64", "--seconds", "0.1", "--switch", "direct", "--report", &folder];
+    let run = Process::start(&mut netbench(&[&["run", "--resume"], &other[..]].concat()));
+    let (code, _, told) = run.ended();
+    assert!(code == Some(1) && told.contains("choose another folder"), "{told}");
+    std::fs::write(format!("{folder}/results.json"), "{\"version\": 99}").unwrap();
+    let (code, _, told) = report(&[&folder]);
+    assert!(code == Some(1) && told.contains("results of version 99"), "{told}");
+}
+
 /// What cannot be measured is refused with what would do.
 #[test]
 fn bad_input_is_refused() {

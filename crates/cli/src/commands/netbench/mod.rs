@@ -3,6 +3,7 @@
 mod application;
 mod run;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench::netbench::application::Role;
@@ -26,6 +27,7 @@ pub(crate) struct Netbench {
 enum What {
     Run(Box<run::Run>),
     List(List),
+    Report(Report),
     /// Take down what a run left behind that was killed
     Clean,
     /// Send packets to 'catena netbench recv', and report what was sent
@@ -46,12 +48,46 @@ struct List {
     json: bool,
 }
 
+/// Show results that 'catena netbench run --report' wrote, and write their page and CSV anew
+#[derive(Args, Debug)]
+struct Report {
+    /// The folder
+    folder: PathBuf,
+    /// Compare them with those in another folder
+    #[arg(long, value_name = "DIR")]
+    compare: Option<PathBuf>,
+    /// Print the results as one JSON document
+    #[arg(long, conflicts_with = "compare")]
+    json: bool,
+}
+
+/// Shows a report.
+fn reported(args: &Report) -> Result<ExitCode, Failure> {
+    let results = run::read(&args.folder)?;
+    let other = args.compare.as_deref().map(run::read).transpose()?;
+    run::write(&results, &args.folder)?;
+    if args.json {
+        print(&(serde_json::to_string(&results).map_err(|why| why.to_string())? + "\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(other) = other else {
+        print(&results.render());
+        return Ok(ExitCode::SUCCESS);
+    };
+    match results.compared(&other) {
+        Some(table) => print(&table.render()),
+        None => return Err("the two have no cell in common".to_string().into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 impl Netbench {
     /// Whether it was asked for JSON.
     pub(crate) fn prints_json(&self) -> bool {
         match &self.what {
             What::Run(run) => run.json,
             What::List(list) => list.json,
+            What::Report(report) => report.json,
             What::Clean => false,
             What::Send(of) | What::Recv(of) | What::Client(of) | What::Server(of) => of.json,
         }
@@ -65,6 +101,7 @@ pub(crate) fn main(args: &Netbench) -> Result<ExitCode, Failure> {
             print(&listed(list.json));
             Ok(ExitCode::SUCCESS)
         }
+        What::Report(report) => reported(report),
         What::Clean => {
             let (cleaned, running) = clean().map_err(|why| why.to_string())?;
             let mut text = format!("taken down: what {cleaned} runs left behind\n");

@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use bench::netbench::values::{Rates, Values};
-use bench::netbench::{Cell, Progress, Request, Results, SIZES, clean, measure};
+use bench::netbench::{Cell, Event, Progress, Request, Results, SIZES, clean, measure};
 use clap::Args;
 use dataplane::io::Choice;
 use dataplane::worker;
@@ -81,6 +82,9 @@ pub(crate) struct Run {
     /// Write a page with figures, CSV and JSON into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Go on with the results in the folder of --report: only what they lack is measured
+    #[arg(long, requires = "report")]
+    resume: bool,
     /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,
@@ -118,18 +122,33 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     for remark in remarks.iter().chain(&request.remarks()) {
         print_error(&format!("! {remark}\n"));
     }
+    let earlier = match &args.report {
+        Some(folder) if args.resume && folder.join(FILES[2]).exists() => Some(read(folder)?),
+        _ => None,
+    };
     let on_terminal = std::io::stderr().is_terminal();
-    let mut watch = |progress: &Progress<'_>, failed: Option<&str>| {
-        let text = told(progress, failed);
-        match failed {
-            Some(_) if on_terminal => print_error(&format!("\r\x1b[K{text}\n")),
-            Some(_) => print_error(&format!("{text}\n")),
-            None if on_terminal => print_error(&format!("\r\x1b[K{text}")),
-            None => {}
+    let mut written = Instant::now();
+    let mut watch = |event: &Event<'_>| match event {
+        Event::Starts(progress) if on_terminal => {
+            print_error(&format!("\r\x1b[K{}", told(progress)));
+        }
+        Event::Starts(_) => {}
+        Event::Failed(progress, why) => {
+            let begin = if on_terminal { "\r\x1b[K" } else { "" };
+            print_error(&format!("{begin}{}: failed: {why}\n", told(progress)));
+        }
+        // So that a crash costs a little only.
+        Event::Measured(results) => {
+            if let Some(folder) = &args.report
+                && written.elapsed() > WRITTEN
+            {
+                let _ = write(results, folder);
+                written = Instant::now();
+            }
         }
     };
     let is_stopped = || flag.load(Ordering::Relaxed);
-    let command = std::env::args().collect();
+    let command = (std::env::args().collect(), earlier);
     let measured = measure(&request, command, &is_stopped, &mut watch);
     if on_terminal {
         print_error("\r\x1b[K");
@@ -149,23 +168,33 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A line about what runs or failed.
-fn told(progress: &Progress<'_>, failed: Option<&str>) -> String {
+/// A line about what runs.
+fn told(progress: &Progress<'_>) -> String {
     let ((run, runs), cell) = (progress.run, progress.cell);
     let mut text =
         format!("{run}/{runs}: {}, {1}vs{1}, {2} bytes", cell.switch, cell.pairs, cell.size);
     if let Some(left) = progress.left {
         text += &format!(", {left:.0} s left");
     }
-    failed.into_iter().for_each(|why| text += &format!(": failed: {why}"));
     text
 }
+
+/// How often results are written while it measures.
+const WRITTEN: Duration = Duration::from_secs(5);
 
 /// What a report consists of.
 const FILES: [&str; 3] = ["index.html", "results.csv", "results.json"];
 
+/// Reads the results of a report.
+pub(super) fn read(folder: &Path) -> Result<Results, Failure> {
+    let path = folder.join(FILES[2]);
+    let shown = path.display();
+    let text = std::fs::read_to_string(&path).map_err(|why| format!("{shown}: {why}"))?;
+    Ok(Results::read(&text).map_err(|why| format!("{shown}: {why}"))?)
+}
+
 /// Writes a report.
-fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
+pub(super) fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(results).map_err(|why| why.to_string())? + "\n";
     for (name, text) in FILES.iter().zip([results.page(FILES[1], FILES[2]), results.csv(), json]) {
         outputs::write(&folder.join(name), text)?;
