@@ -101,6 +101,9 @@ const MOST_CELLS: usize = 100_000;
 
 pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     let request = understand(args).map_err(Failure::Usage)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err("network namespaces and links are made by root: use sudo".to_string().into());
+    }
     if let Some(folder) = &args.report {
         std::fs::create_dir_all(folder)
             .map_err(|why| format!("--report {}: {why}", folder.display()))?;
