@@ -43,7 +43,7 @@ pub trait Fabric: Sync + Send {
     fn look(&self) -> Result<String, String>;
 
     /// Commands of `ip` in the fabric's namespace that make its ports. The other end of each is called as
-    /// [`far_end`] says, and has the port's MAC address.
+    /// `far_end` says, and has the port's MAC address.
     fn links(&self, ports: usize) -> String {
         let mut text = String::new();
         for port in 0..ports {
