@@ -161,16 +161,16 @@ impl Instance {
     pub fn move_groups(&self, groups: &[usize], to: usize) -> Result<Moved, Error> {
         let _one = lock(&self.changing);
         let dispatch = &self.options.dispatch;
-        let (running, workers) = (self.running(), self.workers().running);
-        if !running.get(to).is_some_and(|runs| *runs) {
-            return Err(Error::NoWorker { worker: to, workers });
-        }
-        let mut all = Moved::default();
         let mut by_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for &group in groups {
             let (from, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
             by_worker.entry(from).or_default().push(group);
         }
+        if !self.running().get(to).is_some_and(|runs| *runs) {
+            let workers = self.workers().running;
+            return Err(Error::NoWorker { worker: to, workers });
+        }
+        let mut all = Moved::default();
         for (from, groups) in by_worker.into_iter().filter(|(from, _)| *from != to) {
             all.add(self.bring_groups(&groups, from, to)?);
         }

@@ -45,8 +45,8 @@ struct Why {
     /// Control socket of the instance; default: the usual place
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Decisions of so much time before now; default: the last 1,000
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Decisions of so much time before now, such as 30s, 5m or 2h; default: the last 1,000
+    #[arg(long, value_name = "TIME", value_parser = ago)]
     since: Option<u64>,
     /// Print JSON
     #[arg(long)]
@@ -70,6 +70,17 @@ struct Replay {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A time in nanoseconds, also in minutes and hours.
+fn ago(text: &str) -> Result<u64, String> {
+    for (unit, seconds) in [('m', 60), ('h', 3600)] {
+        if let Some(Ok(count)) = text.strip_suffix(unit).map(|number| number.trim().parse::<u32>())
+        {
+            return Ok(u64::from(count) * seconds * scale::S);
+        }
+    }
+    time(text)
 }
 
 impl Scale {
