@@ -1,14 +1,17 @@
 // ACL(FILE [, KEYWORDS]) -- lets pass what an access list allows
 //
-// Reads rules from FILE, one a line, as IPFilter does: `allow` or `deny` and a pattern, or a rule of ClassBench. The
-// first rule that matches a packet decides. A packet that matches none is denied.
+// Reads rules from FILE, one a line, as IPFilter does: `allow` or `deny` and a pattern, a rule of ClassBench, or what
+// `iptables-save` prints. The first rule that matches a packet decides. A packet that matches none is denied. Lines
+// that cannot be read are shown, and nothing runs.
 //
 // Frames come in and leave as they are. ARP passes. Frames with an invalid IPv4 header are dropped, and so are all
 // others, those with a VLAN tag among them.
 //
 // = KEYWORDS
 //
-// ACTION (an action, default allow): what rules do that have no action of their own.
+// ACTION (an action, default allow): what rules of ClassBench do.
+// CHAIN (word, default FORWARD): the chain of iptables whose rules are read.
+// LENIENT (bool, default false): whether lines that cannot be read are left out, with a warning for each.
 //
 // = HANDLERS
 //

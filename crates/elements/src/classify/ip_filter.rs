@@ -1,13 +1,14 @@
 //! IPFilter.
 
 use click::config::Argument;
-use ir::{Model, Reason};
+use ir::{Diagnostic, Model, Reason, Severity};
 use net::Batch;
 
 use crate::argument::parse_integer;
 use crate::classify::classifier::{NO_MATCH, RuleClassifier};
+use crate::classify::pattern::iptables::Line;
 use crate::classify::pattern::{
-    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, parse_words, words,
+    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, iptables, parse_words, words,
 };
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
@@ -32,6 +33,12 @@ element! {
     /// of the keyword ACTION. Their column of flags is not looked at. They may also stand among the
     /// arguments. In files, empty lines and lines that start with # do not count.
     ///
+    /// A file may also be what `iptables-save` or `iptables -S` prints: the rules of the chain CHAIN in
+    /// the table filter count, then its policy; those of other chains and tables do not. ACCEPT is
+    /// `allow`; DROP and REJECT are `deny`, and nothing is sent for REJECT. Tests of addresses, protocol,
+    /// ports, flags of TCP, ICMP types and fragments are read. Rules that depend on more than the
+    /// packet, or jump to other chains, are not, and have to be changed or, with LENIENT, are left out.
+    ///
     /// Thousands of rules are looked up in a structure that fits them; the time that it takes
     /// hardly grows with their number. A rule that is inserted, removed or replaced while packets
     /// pass is added to it or taken out.
@@ -39,6 +46,9 @@ element! {
     /// = KEYWORDS
     ///
     /// ACTION (an action, default allow): what ClassBench's rules do.
+    /// CHAIN (word, default FORWARD): the chain of iptables whose rules are read.
+    /// LENIENT (bool, default false): whether lines of files that cannot be read are left out, with a
+    /// warning for each. What is left out may have allowed or denied something.
     /// CACHING (bool): accepted and without effect.
     ///
     /// = HANDLERS
@@ -100,8 +110,10 @@ impl IPFilter {
     /// Reads the rules, and what those do that have no action.
     fn rules(cx: &mut Configure<'_>, default: &mut u32) -> Result<Vec<Rule>, Failed> {
         let outputs = cx.outputs();
-        let mut arguments = cx.arguments(&["ACTION", "CACHING"]);
+        let mut arguments = cx.arguments(&["ACTION", "CHAIN", "LENIENT", "CACHING"]);
         arguments.keyword::<bool>("CACHING");
+        let is_lenient = arguments.keyword("LENIENT").unwrap_or(false);
+        let chain = arguments.keyword_argument("CHAIN").map(|argument| argument.text);
         *default = 0;
         if let Some(argument) = arguments.keyword_argument("ACTION") {
             match words(&argument.text).first().map(|&word| action(word, outputs)) {
@@ -110,7 +122,15 @@ impl IPFilter {
                 None => {}
             }
         }
-        let mut reader = Reader { outputs, default: *default, rules: Vec::new() };
+        let chain = chain.unwrap_or_else(|| "FORWARD".to_string());
+        let mut reader = Reader {
+            outputs,
+            default: *default,
+            chain,
+            is_lenient,
+            left_out: 0,
+            rules: Vec::new(),
+        };
         for argument in arguments.rest() {
             let (first, rest) = argument.split_word();
             if first.text == "file" {
@@ -137,8 +157,17 @@ struct Reader {
     outputs: usize,
     /// The arm of rules without an action.
     default: u32,
+    /// The chain of iptables that is read.
+    chain: String,
+    /// Whether lines that cannot be read are left out.
+    is_lenient: bool,
+    /// How many of a file were.
+    left_out: usize,
     rules: Vec<Rule>,
 }
+
+/// Lines of a file that are left out are shown one by one, up to this many.
+const MOST_SHOWN: usize = 50;
 
 impl Reader {
     /// Reads a rule, reporting what is wrong with it.
@@ -148,7 +177,18 @@ impl Reader {
         match rule(text.as_str(), self.outputs, self.default, &vocabulary) {
             Ok((arm, pattern)) => {
                 let span = Some(text.span());
-                self.rules.push(Rule { pattern, arm, text: text.as_str().into(), span });
+                let written = match iptables::is_rule(text.as_str()) {
+                    true => iptables::normal(text.as_str()).into(),
+                    false => text.as_str().into(),
+                };
+                self.rules.push(Rule { pattern, arm, text: written, span });
+            }
+            Err(wrong) if self.is_lenient && matches!(text, Text::Line(..)) => {
+                self.left_out += 1;
+                if self.left_out <= MOST_SHOWN {
+                    let severity = Severity::Warning;
+                    arguments.report(Diagnostic { severity, ..wrong.diagnostic(&text) });
+                }
             }
             Err(wrong) => arguments.report(wrong.diagnostic(&text)),
         }
@@ -160,15 +200,56 @@ impl Reader {
             return arguments.error(path, "'file' is followed by a path");
         }
         let Some((file, content)) = arguments.read_file(path) else { return };
-        let mut at = 0;
+        let (mut at, before) = (0, self.rules.len());
+        self.left_out = 0;
+        // Of a dump of iptables: whether its table filters, the policy of the chain, and another chain that has rules.
+        let (mut filters, mut policy, mut other) = (true, None, None);
+        let mut is_there = false;
         for line in content.split_inclusive('\n') {
             let start = at + line.len() - line.trim_start().len();
             at += line.len();
             let line = line.trim();
             let text = Text::Line(line, file, start);
-            if !line.is_empty() && !line.starts_with('#') {
-                self.read(arguments, text);
+            if line.is_empty() || line.starts_with('#') {
+                continue;
             }
+            match Line::of(line) {
+                None => self.read(arguments, text),
+                Some(Line::Table(table)) => filters = table == "filter",
+                Some(Line::Policy(chain, passes)) if filters && chain == self.chain => {
+                    (policy, is_there) = (Some((passes, text)), true);
+                }
+                Some(Line::Rule(chain)) if filters && chain == self.chain => {
+                    is_there = true;
+                    self.read(arguments, text);
+                }
+                Some(Line::Rule(chain)) if filters => other = Some(chain),
+                Some(Line::Policy(..) | Line::Rule(_) | Line::Nothing) => {}
+            }
+        }
+        if let (Some(other), false) = (other, is_there) {
+            let message =
+                format!("there are rules of the chain {other}, and none of {}", self.chain);
+            let error = Diagnostic::error("bad-argument", message).label(path.span, "read here");
+            arguments.report(error.help(format!("CHAIN {other} reads those")));
+        }
+        // What decides nothing is denied by default.
+        if let Some((true, text)) = policy {
+            let (span, pattern) = (Some(text.span()), Pattern::Const(true));
+            match action(Word { text: "allow", start: 0 }, self.outputs) {
+                Ok(arm) => self.rules.push(Rule { pattern, arm, text: "allow all".into(), span }),
+                Err(wrong) => arguments.report(wrong.diagnostic(&text)),
+            }
+        } else if let Some((false, text)) = policy {
+            let (span, pattern) = (Some(text.span()), Pattern::Const(true));
+            let arm = self.outputs as u32 + 1;
+            self.rules.push(Rule { pattern, arm, text: "deny all".into(), span });
+        }
+        if self.left_out > 0 {
+            let (left_out, read) = (self.left_out, self.rules.len() - before);
+            let message = format!("{left_out} lines are left out, {read} rules are read");
+            let warning = Diagnostic::warning("rules-left-out", message);
+            arguments.report(warning.label(path.span, "of this file"));
         }
     }
 }
@@ -185,6 +266,11 @@ pub(crate) fn rule(
             let wrong = Wrong::new(0..text.len(), "this is not a rule of ClassBench");
             wrong.help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'")
         });
+    }
+    if iptables::is_rule(text) {
+        let (passes, pattern) = iptables::parse(text)?;
+        let verdict = if passes { "allow" } else { "deny" };
+        return Ok((action(Word { text: verdict, start: 0 }, outputs)?, pattern));
     }
     let words = words(text);
     let Some((&first, rest)) = words.split_first() else {

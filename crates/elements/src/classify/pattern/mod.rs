@@ -12,6 +12,7 @@ mod cubes;
 mod engine;
 mod expr;
 mod filter;
+pub(crate) mod iptables;
 mod language;
 mod primitive;
 mod program;

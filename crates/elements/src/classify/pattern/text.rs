@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
 }
 
 /// Something wrong with a pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wrong {
     /// What.
     pub(crate) message: String,
