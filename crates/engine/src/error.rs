@@ -43,6 +43,11 @@ pub enum Error {
         /// How many there are.
         workers: usize,
     },
+    /// A worker stands by, so that groups cannot go to it.
+    StandsBy {
+        /// Its number.
+        worker: usize,
+    },
     /// The number of workers cannot change where packets find them in this mode, or as the instance was
     /// started.
     FixedWorkers {
@@ -141,6 +146,7 @@ codes! {
     Error::NoGroups { .. } => "no-groups", "There are no groups of traffic classes.";
     Error::NoGroup { .. } => "no-group", "There is no group of this number.";
     Error::NoWorker { .. } => "no-worker", "There is no worker of this number.";
+    Error::StandsBy { .. } => "stands-by", "The worker stands by; it must take packets first.";
     Error::FixedWorkers { .. } => "fixed-workers", "The number of workers cannot change.";
     Error::WorkerCount { .. } => "worker-count", "There cannot be so many workers.";
     Error::StillNeeded { .. } => "still-needed", "A worker that has groups, or the first one, cannot stand by.";
@@ -193,6 +199,9 @@ impl fmt::Display for Error {
             }
             Error::NoWorker { worker, workers } => {
                 write!(f, "there is no worker {worker}, only 0 to {}", workers.saturating_sub(1))
+            }
+            Error::StandsBy { worker } => {
+                write!(f, "worker {worker} stands by, and takes no packets")
             }
             Error::FixedWorkers { mode: DispatchMode::Hash, workers } => write!(
                 f,

@@ -45,7 +45,7 @@ pub struct Decision {
     pub groups: usize,
     /// The longest that packets of a group waited, in milliseconds.
     pub waited_ms: f64,
-    /// Why orders were not carried out.
+    /// Why orders failed.
     pub failed: Vec<String>,
 }
 
@@ -58,9 +58,7 @@ impl Decision {
 
 /// A policy that scales a run.
 pub struct Scaling {
-    policy: String,
-    /// Whether it splits and merges what a core has.
-    splits: bool,
+    policy: ByLoad,
     state: Mutex<State>,
 }
 
@@ -208,7 +206,7 @@ fn half(groups: &[(usize, u64)], worker: usize) -> Vec<usize> {
     own.into_iter().skip(1).step_by(2).collect()
 }
 
-/// Orders as an instance can carry them out.
+/// Orders as an instance executes them.
 #[derive(Debug, PartialEq)]
 enum Step {
     Add(usize),
@@ -257,10 +255,10 @@ fn steps(actions: &[Action], groups: &[(usize, u64)]) -> Vec<Step> {
 
 impl Scaling {
     /// Scaling by a policy.
-    pub fn by(policy: ByLoad, name: &str, settings: &Settings) -> Self {
+    pub fn by(policy: ByLoad, settings: &Settings) -> Self {
         let guarded = Guarded::new(policy.scaler(settings), &settings.guards);
         let state = State { policy: guarded, before: None, decisions: VecDeque::new() };
-        Self { policy: name.to_string(), splits: policy.splits(), state: Mutex::new(state) }
+        Self { policy, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -268,8 +266,8 @@ impl Scaling {
     }
 
     /// The policy's name.
-    pub fn policy(&self) -> &str {
-        &self.policy
+    pub fn policy(&self) -> &'static str {
+        self.policy.name()
     }
 
     /// How often it decides.
@@ -283,7 +281,7 @@ impl Scaling {
         state.decisions.iter().filter(|of| of.seen.at >= since).cloned().collect()
     }
 
-    /// Looks at a run, decides, and carries it out; `None` the first time, when nothing is known yet.
+    /// Looks at a run, decides, and executes that; `None` the first time, when nothing is known yet.
     ///
     /// It blocks until groups have moved, some milliseconds.
     ///
@@ -294,7 +292,7 @@ impl Scaling {
         let decided = {
             let mut state = self.lock();
             let decided = state.before.as_ref().map(|before| {
-                let seen = now.seen(before, self.splits);
+                let seen = now.seen(before, self.policy.splits());
                 let since = |(group, of): (usize, &(usize, u64))| {
                     (of.0, of.1.saturating_sub(before.groups.get(group).map_or(0, |of| of.1)))
                 };
@@ -308,7 +306,7 @@ impl Scaling {
             })
         };
         let Some((seen, actions, notes, groups)) = decided else { return Ok(None) };
-        let (moved, failed) = carry_out(instance, &steps(&actions, &groups));
+        let (moved, failed) = execute(instance, &steps(&actions, &groups));
         let waited_ms = moved.waited.as_secs_f64() * 1e3;
         let decision = Decision { seen, actions, notes, groups: moved.groups, waited_ms, failed };
         if decision.tells() {
@@ -322,8 +320,8 @@ impl Scaling {
     }
 }
 
-/// Carries orders out, and tells what could not be.
-fn carry_out(instance: &Instance, steps: &[Step]) -> (Moved, Vec<String>) {
+/// Executes orders, and tells which failed.
+fn execute(instance: &Instance, steps: &[Step]) -> (Moved, Vec<String>) {
     let (mut all, mut failed) = (Moved::default(), Vec::new());
     for step in steps {
         let done = match step {

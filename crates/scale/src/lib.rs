@@ -112,6 +112,11 @@ impl ByLoad {
         Self::ALL.iter().find(|of| of.1 == name).map(|of| of.0)
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|of| of.0 == self).map_or("", |of| of.1)
+    }
+
     /// Whether it splits and merges what a core has, instead of moving buckets.
     pub fn splits(self) -> bool {
         matches!(self, Self::Metron(_))

@@ -64,9 +64,9 @@ impl Policy for RssPlusPlus {
         let want = self.cores(&loads).min(loads.len() + seen.spare().count());
         if want != loads.len() {
             let why = format!(
-                "a load of {:.2} on {} cores: {want}",
-                loads.iter().sum::<f64>(),
-                loads.len()
+                "cores: {} -> {want}, at a load of {:.2}",
+                loads.len(),
+                loads.iter().sum::<f64>()
             );
             self.notes.push(Note { at: now, why });
         }

@@ -151,17 +151,18 @@ pub(super) fn run(
     let ports = (namespaces.len(), cores);
     let name = format!("{name}-switch");
     let go_on = || !(setting.is_stopped)();
-    let switch = Running::start(fabric, made.journal(), &name, ports, setting.program, &go_on)?;
+    let switch =
+        Running::start(fabric, made.journal(), &name, ports, &setting.request.program, &go_on)?;
     for (port, namespace) in namespaces.iter().enumerate() {
         switch.connect(made.journal(), port, namespace)?;
     }
     let site =
         Site { setting, cell, journal: made.journal(), namespaces: &namespaces, switch: &switch };
     let mut sample = Sample { start_seconds: begin.elapsed().as_secs_f64(), ..Sample::default() };
-    if setting.throughput {
+    if setting.request.throughput {
         sample.throughput = Some(site.throughput()?);
     }
-    if setting.round_trips {
+    if setting.request.round_trips {
         sample.round_trips = Some(site.round_trips()?);
     }
     Ok(sample)
@@ -188,7 +189,7 @@ impl Site<'_> {
     fn round_trips(&self) -> Result<RoundTrips, Broken> {
         let load = Load {
             roles: [Role::Client, Role::Server],
-            rate: Some(self.setting.latency_rate),
+            rate: Some(self.setting.request.latency_rate),
             burst: self.cell.latency_burst,
         };
         let came = self.measure(&load)?;
@@ -198,21 +199,26 @@ impl Site<'_> {
     fn start(&self, load: &Load, port: usize) -> Result<Application, Broken> {
         let (pair, role) = (port / 2, load.roles[port % 2]);
         let setting = self.setting;
-        let mut command = self.namespaces[port].command(setting.program);
+        let mut command = self.namespaces[port].command(&setting.request.program);
         command.args(["netbench", &format!("{role:?}").to_lowercase()]);
         for port in [port, port ^ 1] {
             command.arg(ip(port)).arg(mac(port));
         }
         let (cores, _) = setting.cores(self.cell.cores);
         let cpu = cores[port % cores.len()];
-        command.args(["--raw", INTERFACE, "--orders", "--io", setting.io]);
+        command.args(["--raw", INTERFACE, "--orders", "--io", &setting.request.io]);
         command.args(["--size", &self.cell.size.to_string(), "--burst", &load.burst.to_string()]);
-        command.args(["--seconds", &setting.seconds.to_string(), "--cpu", &cpu.to_string()]);
+        command.args([
+            "--seconds",
+            &setting.request.seconds.to_string(),
+            "--cpu",
+            &cpu.to_string(),
+        ]);
         command.args(["--stream", &pair.to_string()]);
         load.rate.iter().for_each(|rate| _ = command.args(["--rate", &rate.to_string()]));
         let shares = self.namespaces.len() > cores.len();
         command.args(["--poll", if shares { "sleep" } else { "adaptive" }]);
-        if setting.touches {
+        if setting.request.touches {
             command.arg("--touch");
         }
         let log = self.journal.folder().join(format!("{port}.log"));
@@ -220,7 +226,7 @@ impl Site<'_> {
             .map_err(|why| Broken::Failed(format!("{}: {why}", log.display())))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
         let mut command = self.journal.marked(command);
-        let failed = |why| Broken::Failed(format!("{}: {why}", setting.program.display()));
+        let failed = |why| Broken::Failed(format!("{}: {why}", setting.request.program.display()));
         // What interrupts this process is not for its applications, which end when nobody has orders for them.
         let mut child = command.process_group(0).spawn().map_err(failed)?;
         let orders = child.stdin.take();
@@ -352,7 +358,7 @@ impl Talk<'_> {
     /// Waits until some applications have ended, and what came of them is known.
     fn finish(&mut self, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
         let ports: Vec<usize> = ports.collect();
-        let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.site.setting.seconds);
+        let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.site.setting.request.seconds);
         self.hear_until("come to an end", patience, &|talk| {
             ports.iter().copied().find(|port| talk.outcomes[*port].is_none())
         })

@@ -71,21 +71,14 @@ pub struct Request {
 
 /// What all runs have in common.
 struct Setting<'a> {
-    program: &'a Path,
-    io: &'a str,
-    seconds: f64,
-    throughput: bool,
-    round_trips: bool,
-    latency_rate: u64,
-    touches: bool,
-    cpus: &'a [usize],
+    request: &'a Request,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Setting<'_> {
     /// The cores of applications and of the switch, in every cell alike, also for a switch that has no processes.
     fn cores(&self, switch: usize) -> (&[usize], &[usize]) {
-        cores(self.cpus, switch)
+        cores(&self.request.cpus, switch)
     }
 }
 
@@ -134,29 +127,26 @@ impl Request {
                 format!("CPU{plural} {}", all.join(","))
             };
             let count = 2 * cell.pairs;
-            if std::ptr::eq(applications, switch) {
-                remarks.push(format!(
+            let remark = if std::ptr::eq(applications, switch) {
+                format!(
                     "the switch is to have {} of {} CPUs, so nothing is left for applications: both share {}",
                     cell.cores,
                     self.cpus.len(),
                     list(applications)
-                ));
+                )
             } else if count > applications.len() {
-                remarks.push(format!(
+                format!(
                     "{count} applications share {}, in cells of every switch alike; a switch with processes has {}",
                     list(applications),
                     list(switch)
-                ));
+                )
+            } else {
+                continue;
+            };
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
             }
         }
-        remarks.dedup();
-        let mut seen = Vec::new();
-        remarks.retain(|remark| {
-            !seen.contains(remark) && {
-                seen.push(remark.clone());
-                true
-            }
-        });
         remarks
     }
 
@@ -208,17 +198,7 @@ pub fn measure(
     environment.command = command;
     let fabrics = request.cells.iter().map(|cell| fabric::find(&cell.switch));
     let fabrics = fabrics.collect::<Result<Vec<Box<dyn Fabric>>, _>>()?;
-    let setting = Setting {
-        program: &request.program,
-        io: &request.io,
-        seconds: request.seconds,
-        throughput: request.throughput,
-        round_trips: request.round_trips,
-        latency_rate: request.latency_rate,
-        touches: request.touches,
-        cpus: &request.cpus,
-        is_stopped,
-    };
+    let setting = Setting { request, is_stopped };
     let mut results = Results::begin(request, environment, &fabrics);
     if let Some(earlier) = earlier {
         results.take_over(earlier)?;

@@ -166,9 +166,10 @@ impl Instance {
             let (from, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
             by_worker.entry(from).or_default().push(group);
         }
-        if !self.running().get(to).is_some_and(|runs| *runs) {
-            let workers = self.workers().running;
-            return Err(Error::NoWorker { worker: to, workers });
+        match self.running().get(to) {
+            Some(true) => {}
+            Some(false) => return Err(Error::StandsBy { worker: to }),
+            None => return Err(Error::NoWorker { worker: to, workers: self.fleet.len() }),
         }
         let mut all = Moved::default();
         for (from, groups) in by_worker.into_iter().filter(|(from, _)| *from != to) {

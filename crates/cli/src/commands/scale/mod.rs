@@ -14,6 +14,7 @@ use engine::scaling::{self, Decision};
 use ir::nearest;
 use scale::{ByLoad, Guarded, Policy as _};
 use serde_json::json;
+use view::paint::count;
 use view::table::Table;
 
 use super::ctl::connect;
@@ -94,16 +95,16 @@ impl Scale {
     }
 }
 
-/// A policy and its name.
-#[derive(Clone, Debug)]
-pub(crate) struct Policy(pub(crate) ByLoad, pub(crate) String);
+/// A policy that the command line names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy(ByLoad);
 
 impl FromStr for Policy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
         let names = ByLoad::ALL.map(|(_, name, _)| name);
-        ByLoad::named(name).map(|policy| Self(policy, name.to_string())).ok_or_else(|| {
+        ByLoad::named(name).map(Self).ok_or_else(|| {
             let near = nearest(name, names);
             let near = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
             format!("the policies that scale a run are {}{near}", names.join(", "))
@@ -142,12 +143,16 @@ fn why(of: &Why) -> Result<(), Failure> {
     }
     for of in decisions {
         let ago = seconds - of.seconds;
-        text += &format!("\n  {ago:.1} s ago: load {:.2} on {} workers\n", of.load, of.workers);
+        text += &format!(
+            "\n  {ago:.1} s ago: load {:.2} on {}\n",
+            of.load,
+            count(of.workers, "worker")
+        );
         of.why.iter().for_each(|why| text += &format!("    {why}\n"));
         of.orders.iter().for_each(|order| text += &format!("    -> {order}\n"));
         if of.groups > 0 {
-            let (groups, waited) = (of.groups, of.waited_ms);
-            text += &format!("    {groups} groups moved; packets waited {waited:.1} ms at most\n");
+            let (groups, waited) = (count(of.groups, "group"), of.waited_ms);
+            text += &format!("    {groups} moved; packets waited {waited:.1} ms at most\n");
         }
         of.failed.iter().for_each(|why| text += &format!("    not done: {why}\n"));
     }
@@ -184,7 +189,7 @@ fn replay(of: &Replay) -> Result<(), Failure> {
     let (mut rows, mut same) = (Vec::new(), 0usize);
     // It is asked as often as it would be; looks come a little sooner or later.
     let (mut next, early) = (0, policy.period() / 10);
-    let count = decisions(&of.file, |then| {
+    let looks = decisions(&of.file, |then| {
         let at = then.seen.at;
         let actions = match at + early >= next {
             true => {
@@ -201,7 +206,7 @@ fn replay(of: &Replay) -> Result<(), Failure> {
             rows.push((then, actions, why));
         }
     })?;
-    if count == 0 {
+    if looks == 0 {
         return Err(format!("{}: it is empty", of.file.display()).into());
     }
     if of.json {
@@ -214,10 +219,10 @@ fn replay(of: &Replay) -> Result<(), Failure> {
             })
         };
         let rows: Vec<_> = rows.iter().map(row).collect();
-        print(&format!("{:#}\n", json!({ "looks": count, "same": same, "differ_or_act": rows })));
+        print(&format!("{:#}\n", json!({ "looks": looks, "same": same, "differ_or_act": rows })));
         return Ok(());
     }
-    let mut text = format!("  of {count} looks, {same} were decided alike\n");
+    let mut text = format!("  of {looks} looks, {same} were decided alike\n");
     for (then, actions, why) in &rows {
         text += &format!("\n  at {:.1} s\n", then.seen.at as f64 / 1e9);
         let list = |text: &mut String, what: &str, orders: Vec<String>| {
@@ -225,7 +230,7 @@ fn replay(of: &Replay) -> Result<(), Failure> {
             *text += &format!("    {what}: {all}\n");
         };
         list(&mut text, "then", scale::told(&then.actions));
-        list(&mut text, &of.policy.1, scale::told(actions));
+        list(&mut text, of.policy.0.name(), scale::told(actions));
         why.iter().for_each(|why| text += &format!("    {why}\n"));
     }
     print(&text);

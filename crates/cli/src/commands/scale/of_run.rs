@@ -9,6 +9,7 @@ use clap::Args;
 use dataplane::io::{Dispatch, DispatchMode};
 use engine::scaling::{self, Decision, Scaling};
 use scale::Action;
+use view::paint::count;
 
 use super::Policy;
 use crate::constants;
@@ -39,7 +40,8 @@ impl ScaleOptions {
         most: usize,
         is_live: bool,
     ) -> Result<Option<Scaling>, String> {
-        let Some(Policy(policy, name)) = &self.scale else { return Ok(None) };
+        let Some(Policy(policy)) = self.scale else { return Ok(None) };
+        let name = policy.name();
         let settings = constants::policies(scaling::settings(), "--scale-set", &self.scale_set)?;
         if !is_live {
             return Err(format!(
@@ -57,7 +59,7 @@ impl ScaleOptions {
             };
             return Err(format!("--scale {name}: {why}"));
         }
-        Ok(Some(Scaling::by(*policy, name, &settings)))
+        Ok(Some(Scaling::by(policy, &settings)))
     }
 
     /// What hears of decisions: the log, and the file for all of them.
@@ -99,8 +101,8 @@ fn told(decision: &Decision) -> Option<String> {
     }
     let mut line = format!("scaling: {}", changes.join(", "));
     if decision.groups > 0 {
-        let (groups, waited) = (decision.groups, decision.waited_ms);
-        line += &format!("; {groups} groups of flows moved, packets waited {waited:.1} ms at most");
+        let (groups, waited) = (count(decision.groups, "group"), decision.waited_ms);
+        line += &format!("; {groups} of flows moved, packets waited {waited:.1} ms at most");
     }
     for note in &decision.notes {
         line += &format!("; {}", note.why);
@@ -130,9 +132,9 @@ mod tests {
         };
         assert_eq!(told(&decision), None);
         decision.actions.insert(0, Action::Add(Core(1)));
-        decision.notes.push(Note { at: 0, why: "a load of 0.95 on 1 cores: 2".into() });
-        let line = "scaling: add core 1; 1 groups of flows moved, packets waited 1.2 ms at most; a load of \
-                    0.95 on 1 cores: 2";
+        decision.notes.push(Note { at: 0, why: "cores: 1 -> 2, at a load of 0.95".into() });
+        let line = "scaling: add core 1; 1 group of flows moved, packets waited 1.2 ms at most; cores: 1 -> 2, at a \
+                    load of 0.95";
         assert_eq!(told(&decision).unwrap(), line);
     }
 }

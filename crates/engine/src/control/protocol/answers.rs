@@ -398,7 +398,7 @@ pub struct ScalingDecision {
     pub groups: usize,
     /// The longest that packets of a group waited, in milliseconds.
     pub waited_ms: f64,
-    /// Why orders were not carried out.
+    /// Why orders failed.
     pub failed: Vec<String>,
 }
 
