@@ -192,9 +192,10 @@ fn devices_and_cores_together_do_what_chains_do() {
         fs::write(&golden, &text).unwrap();
     }
     let expected = fs::read_to_string(&golden).unwrap_or_default();
+    let (now, before): (BTreeSet<_>, BTreeSet<_>) = (text.lines().collect(), expected.lines().collect());
     let mut unlike = String::new();
-    for (now, before) in text.lines().zip(expected.lines()).filter(|(a, b)| a != b).take(10) {
-        let _ = writeln!(unlike, "{now}\n  was {before}");
+    for (sign, line) in before.difference(&now).map(|l| ('-', l)).chain(now.difference(&before).map(|l| ('+', l))).take(20) {
+        let _ = writeln!(unlike, "{sign} {line}");
     }
     assert!(
         text == expected,
