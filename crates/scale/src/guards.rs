@@ -10,7 +10,8 @@ use crate::frame::{Action, Core, Group, GroupSeen, Nanos, Note, Observation, Pol
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Age of an observation from which on it is stale, in periods of the policy (ours).
+    /// Age of an observation from which on it is stale, and time after which a core that is not seen any more counts as gone, in
+    /// periods of the policy (ours).
     pub stale: u64,
     /// Fewest dedicated cores.
     pub least: usize,
@@ -49,6 +50,9 @@ pub struct Guarded<P> {
     /// Of the last observation that was no worse: when it was made, and the dedicated cores in it.
     last: Option<(Nanos, Vec<Core>)>,
     is_lost: bool,
+    /// Since when a core of the last observation has not been seen.
+    #[serde(default)]
+    absent: Option<Nanos>,
     moved: BTreeMap<Group, Nanos>,
     spent: Vec<Nanos>,
     fewer: u32,
@@ -66,6 +70,7 @@ impl<P: Policy> Guarded<P> {
             settings: settings.clone(),
             last: None,
             is_lost: false,
+            absent: None,
             moved: BTreeMap::new(),
             spent: Vec::new(),
             fewer: 0,
@@ -103,9 +108,24 @@ impl<P: Policy> Guarded<P> {
         {
             return Some("a bucket reports what is no number".into());
         }
-        let (_, dedicated) = self.last.as_ref()?;
-        let core = dedicated.iter().find(|core| seen.core(**core).is_none())?;
-        Some(format!("nothing is known of core {}", core.0))
+        None
+    }
+
+    /// The core that nothing is known of any more. One that stays away for long is gone, and is not waited for.
+    fn missing(&mut self, now: Nanos, seen: &Observation) -> Option<String> {
+        let dedicated = self.last.as_ref().map_or(&[][..], |last| &last.1);
+        let Some(core) = dedicated.iter().find(|core| seen.core(**core).is_none()).copied() else {
+            self.absent = None;
+            return None;
+        };
+        let since = *self.absent.get_or_insert(now);
+        if now.saturating_sub(since) < self.settings.stale * self.policy.period() {
+            return Some(format!("nothing is known of core {}", core.0));
+        }
+        self.absent = None;
+        let time = now.saturating_sub(since);
+        self.note(now, format!("core {} has not been seen for {time} ns: it is gone", core.0));
+        None
     }
 
     /// Counts reversals of cores; freezes the policy if there are too many.
@@ -208,7 +228,7 @@ impl<P: Policy> Policy for Guarded<P> {
     }
 
     fn decide(&mut self, now: Nanos, seen: &Observation) -> Vec<Action> {
-        if let Some(why) = self.wrong(now, seen) {
+        if let Some(why) = self.wrong(now, seen).or_else(|| self.missing(now, seen)) {
             if !self.is_lost {
                 self.note(now, format!("{why}: the last decision stands"));
             }
@@ -335,6 +355,35 @@ mod tests {
             let again = seen(3 * S, 4);
             assert_eq!(of.decide(3 * S, &again).len(), 2, "what is known again is decided by");
         }
+    }
+
+    /// A core that fails, or that its user takes back, does not stop scaling: it is waited for as long as an observation may be old.
+    #[test]
+    fn a_core_that_stays_away_is_gone() {
+        let mut of = Guarded::new(Orders(vec![shift(0, 1)]), &Settings::default());
+        let without = |at: Nanos| {
+            let mut seen = seen(at * 100 * MS, 4);
+            seen.cores.remove(3);
+            seen
+        };
+        assert_eq!(of.decide(100 * MS, &seen(100 * MS, 4)).len(), 1);
+        let lengths: Vec<usize> =
+            (2..=7).map(|at| of.decide(at * 100 * MS, &without(at)).len()).collect();
+        assert_eq!(lengths, [0, 0, 0, 1, 1, 1]);
+        let notes = of.notes();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].why.contains("nothing is known of core 3"), "{notes:?}");
+        assert!(
+            notes[1].why.contains("has not been seen for 300000000 ns: it is gone"),
+            "{notes:?}"
+        );
+        // One that comes back in time was never gone.
+        let mut of = Guarded::new(Orders(vec![shift(0, 1)]), &Settings::default());
+        for at in 1..=12 {
+            let seen = if at % 3 == 0 { seen(at * 100 * MS, 4) } else { without(at) };
+            of.decide(at * 100 * MS, &seen);
+        }
+        assert!(of.notes().iter().all(|note| !note.why.contains("it is gone")));
     }
 
     #[test]
