@@ -6,6 +6,7 @@
 
 mod boost;
 mod core_mapper;
+mod dyssect;
 mod fixed;
 mod frame;
 mod frontier;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use boost::Boost;
 pub use core_mapper::{CoreMapper, Deal, Splits};
+pub use dyssect::Dyssect;
 pub use fixed::Fixed;
 pub use frame::{
     Action, Core, CoreSeen, Flow, Group, GroupSeen, MS, Nanos, Note, Observation, Policy, Prefix,
@@ -60,6 +62,8 @@ pub struct Settings {
     pub quadrant: slo::Settings,
     /// RSS++.
     pub rss_plus_plus: rss_plus_plus::Settings,
+    /// Dyssect.
+    pub dyssect: dyssect::Settings,
     /// Open vSwitch.
     pub pmd: pmd::Settings,
     /// Kubernetes.
@@ -75,6 +79,8 @@ pub enum ByLoad {
     Metron(Signal),
     /// RSS++.
     RssPlusPlus,
+    /// Dyssect's.
+    Dyssect,
     /// Open vSwitch's.
     Pmd,
     /// Kubernetes'.
@@ -85,7 +91,7 @@ pub enum ByLoad {
 
 impl ByLoad {
     /// All, with their names and what they are.
-    pub const ALL: [(Self, &'static str, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str, &'static str); 8] = [
         (
             Self::Metron(Signal::Loss),
             "metron",
@@ -102,6 +108,7 @@ impl ByLoad {
             "Metron, by useful polls, as its authors' agent does",
         ),
         (Self::RssPlusPlus, "rss++", "RSS++"),
+        (Self::Dyssect, "dyssect", "Dyssect, without offloading cores"),
         (Self::Pmd, "ovs", "Open vSwitch's balancing of PMD threads"),
         (Self::Hpa, "hpa", "Kubernetes' autoscaler"),
         (Self::Knative, "knative", "Knative's autoscaler"),
@@ -129,6 +136,7 @@ impl ByLoad {
                 let settings = MetronSettings { signal, ..settings.metron.clone() };
                 Scaler::Metron(Metron::new(&settings))
             }
+            Self::Dyssect => Scaler::Dyssect(Dyssect::new(&settings.dyssect)),
             Self::RssPlusPlus => Scaler::RssPlusPlus(RssPlusPlus::new(&settings.rss_plus_plus)),
             Self::Pmd => Scaler::Pmd(Pmd::new(&settings.pmd)),
             Self::Hpa => Scaler::Hpa(Hpa::new(&settings.hpa)),
@@ -150,6 +158,8 @@ pub enum Scaler {
     ServerMapper(ServerMapper),
     /// RSS++.
     RssPlusPlus(RssPlusPlus),
+    /// Dyssect's.
+    Dyssect(Dyssect),
     /// Open vSwitch's.
     Pmd(Pmd),
     /// Kubernetes'.
@@ -166,6 +176,7 @@ impl Scaler {
             Self::Quadrant(of) => of,
             Self::ServerMapper(of) => of,
             Self::RssPlusPlus(of) => of,
+            Self::Dyssect(of) => of,
             Self::Pmd(of) => of,
             Self::Hpa(of) => of,
             Self::Knative(of) => of,
@@ -181,6 +192,7 @@ impl Policy for Scaler {
             Self::Quadrant(of) => of.period(),
             Self::ServerMapper(of) => of.period(),
             Self::RssPlusPlus(of) => of.period(),
+            Self::Dyssect(of) => of.period(),
             Self::Pmd(of) => of.period(),
             Self::Hpa(of) => of.period(),
             Self::Knative(of) => of.period(),

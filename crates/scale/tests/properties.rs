@@ -1,7 +1,7 @@
 //! What holds of every policy, whatever it sees: over random histories of a server whose buckets or groups have loads.
 
 use scale::{
-    Action, Core, CoreSeen, Frontier, Group, GroupSeen, Guarded, Hpa, Knative, Metron,
+    Action, Core, CoreSeen, Dyssect, Frontier, Group, GroupSeen, Guarded, Hpa, Knative, Metron,
     MetronSettings, Nanos, Observation, Pmd, Policy, Role, RssPlusPlus, S, Scaler, ServerMapper,
     Settings, Signal,
 };
@@ -22,6 +22,7 @@ fn policies() -> Vec<(&'static str, Scaler)> {
         ("metron by loss", metron(Signal::Loss)),
         ("server mapper", Scaler::ServerMapper(ServerMapper::new(&of.server_mapper, table))),
         ("rss++", Scaler::RssPlusPlus(RssPlusPlus::new(&of.rss_plus_plus))),
+        ("dyssect", Scaler::Dyssect(Dyssect::new(&of.dyssect))),
         ("ovs", Scaler::Pmd(Pmd::new(&of.pmd))),
         ("hpa", Scaler::Hpa(Hpa::new(&of.hpa))),
         ("knative", Scaler::Knative(Knative::new(&of.knative))),

@@ -72,7 +72,7 @@ pub struct Scheme {
 
 impl Scheme {
     /// Names, and what they are.
-    pub const ALL: [(&'static str, &'static str); 19] = [
+    pub const ALL: [(&'static str, &'static str); 20] = [
         ("static-peak", "as many cores as the second with the most packets takes"),
         ("static-mean", "as many cores as the mean takes"),
         ("rss", "the cores of the start, by RSS alone"),
@@ -81,6 +81,7 @@ impl Scheme {
         ("metron-polls", "Metron, by useful polls, as its authors' agent does"),
         ("quadrant", "Quadrant"),
         ("rss++", "RSS++"),
+        ("dyssect", "Dyssect, without offloading cores"),
         ("ovs", "Open vSwitch's balancing of PMD threads"),
         ("hpa", "Kubernetes' autoscaler"),
         ("knative", "Knative's autoscaler"),
