@@ -32,6 +32,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("IPIPTunnel", "ipip_tunnel.click", include_str!("../../../nf/ipip_tunnel.click")),
     function("IPv4Fwd", "ipv4_fwd.click", include_str!("../../../nf/ipv4_fwd.click")),
     function("IPv6Fwd", "ipv6_fwd.click", include_str!("../../../nf/ipv6_fwd.click")),
+    function("LB", "lb.click", include_str!("../../../nf/lb.click")),
     function("Limiter", "limiter.click", include_str!("../../../nf/limiter.click")),
     function("Match", "match.click", include_str!("../../../nf/match.click")),
     function("Mirror", "mirror.click", include_str!("../../../nf/mirror.click")),

@@ -11,6 +11,7 @@
 mod access;
 mod ahead;
 mod declared;
+mod destinations;
 mod expiry;
 mod handover;
 pub(crate) mod index;
@@ -24,6 +25,7 @@ use std::ops::Range;
 use net::flow::FlowHash;
 
 use crate::flow_access::Watchers;
+use destinations::Destinations;
 pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
@@ -272,6 +274,8 @@ pub(crate) struct FlowTable {
     changed: Option<u64>,
     /// By number, as far as any is of one: the groups of traffic classes that flows came with ([`net::Packet::group`]).
     groups: Vec<u16>,
+    /// How many flows go where, if anybody asks.
+    destinations: Option<Destinations>,
     watchers: Watchers,
 }
 
@@ -299,6 +303,7 @@ impl FlowTable {
             counted: ALL,
             changed: None,
             groups: Vec::new(),
+            destinations: None,
             watchers: Watchers::default(),
             hash,
         }
@@ -615,6 +620,9 @@ impl FlowTable {
         flow.place(self.make_last(number, class, expiry), class, expiry);
         flow.stamp = self.stamp;
         self.stamp = self.stamp.wrapping_add(1);
+        if let Some(destinations) = &mut self.destinations {
+            destinations.add(&flow);
+        }
         self.flows.insert(flow);
         self.made += 1;
         self.set_group(number, 0);
@@ -678,6 +686,9 @@ impl FlowTable {
         let flow = self.flows.get_mut(number);
         // No flow that lives has this one.
         flow.expiry = 0;
+        if let Some(destinations) = &mut self.destinations {
+            destinations.remove(flow);
+        }
         let counted = number < self.counted;
         for side in flow.sides() {
             self.index.remove(hashes[side], number << 1 | side as u32);
@@ -807,6 +818,7 @@ impl FlowTable {
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
         self.groups.clear();
+        self.destinations = self.destinations.take().map(|_| Destinations::default());
         (self.counted, self.changed) = (ALL, None);
         self.classes.iter_mut().for_each(|class| *class = class.emptied());
     }

@@ -15,6 +15,7 @@ macro_rules! classes {
             control::schedule_info::AlignmentInfo,
             control::annotation_info::AnnotationInfo,
             plumbing::average_counter::AverageCounter,
+            nat::backend_mapper::BackendMapper,
             control::schedule_info::BalancedThreadSched,
             queue::meter::BandwidthMeter,
             queue::shaper::BandwidthRatedSplitter,

@@ -2,6 +2,7 @@
 
 use net::flow::FlowHash;
 
+use super::destinations::Destinations;
 use super::index::Index;
 use super::slab::{NONE, Slab};
 use super::taken::Taken;
@@ -39,6 +40,7 @@ impl FlowTable {
         self.watchers.changed_all();
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
         std::mem::swap(&mut classes, &mut self.classes);
+        self.destinations = self.destinations.take().map(|_| Destinations::default());
         let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
         HandedOver {
             hash: self.hash.clone(),
@@ -87,8 +89,12 @@ impl FlowTable {
             counted,
             changed,
             groups,
+            destinations: self.destinations.take(),
             watchers: std::mem::take(&mut self.watchers),
         };
+        if self.destinations.is_some() {
+            self.count_destinations();
+        }
         if self.taken.pools() != pools {
             self.taken = Taken::new(self.hash.clone());
             pools.into_iter().for_each(|pool| self.watch(pool));

@@ -15,7 +15,7 @@ use crate::nat::rewriter::{
 };
 
 /// A mapper's model: the state that models of rewriters refer to.
-fn model(mapper: &Mapper) -> Model {
+pub(super) fn model(mapper: &Mapper) -> Model {
     let mut model = Model::default();
     let initial = vec![0; mapper.own.patterns.len()];
     model.declare(NEXT_STATE, StateKind::Cells { width: 64, initial });

@@ -2,6 +2,7 @@
 //! ICMPPingRewriter have in common: a table of flows, and a specification for each input of what
 //! becomes of packets that belong to none.
 
+mod backends;
 mod configure;
 mod handlers;
 mod mapper;
@@ -17,6 +18,7 @@ use ir::{Reason, StateValue};
 use crate::device::Owned;
 use crate::element_state::ElementState;
 use crate::flow_table::{Flow, GroupFlows};
+pub(crate) use backends::{Backend, Backends, Policy};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};

@@ -9,7 +9,7 @@ use ir::{Diagnostic, Span};
 use super::mapper::Mapper;
 use super::pattern::{Pattern, PatternRef, Patterns};
 use super::peer::{Capacity, Peer};
-use super::{Action, Common, Kind, Ports, Spec, Timeouts};
+use super::{Action, Choice, Common, Kind, Ports, Spec, Timeouts};
 use crate::argument::{AnnotationOffset, Nanoseconds, parse_integer};
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::flow_table::FlowTable;
@@ -429,6 +429,15 @@ impl Common {
                 Some(Parsed::Map(mapper)) => (Action::Map(mapper), None),
             };
             let spec = Spec { action, reply, reply_member: None };
+            if let Action::Map(mapper) = &spec.action
+                && matches!(mapper.choice, Choice::Backends(_))
+                && matches!(kind, Kind::Address | Kind::Pair)
+            {
+                let class = arguments.cx().class().to_string();
+                let message = format!("{class} cannot spread flows over backends");
+                let help = "IPRewriter, TCPRewriter, UDPRewriter and ICMPPingRewriter can";
+                syntax(&mut arguments, argument, &message, help);
+            }
             for pattern in Common::patterns(&spec) {
                 check_pattern(kind, pattern.pattern(), argument, &mut arguments);
             }
@@ -507,6 +516,13 @@ impl Common {
             }
         }
         drop(set);
+        for spec in &self.specs {
+            if let Action::Map(mapper) = &spec.action
+                && let Choice::Backends(backends) = &mapper.choice
+            {
+                backends.used_by(&joined);
+            }
+        }
         self.joined = Some(joined);
         if failed { Err(Failed) } else { Ok(()) }
     }

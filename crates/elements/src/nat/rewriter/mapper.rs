@@ -3,11 +3,12 @@
 use std::cell::Cell;
 
 use ir::model::{Rule, StateKind};
-use ir::{Cond, Expr, IntervalSet, Op, Span, StateValue};
+use ir::{Cond, Expr, IntervalSet, Op, Reason, Span, StateValue};
 
-use super::Ports;
+use super::backends::{Backends, NO_BACKEND};
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
 use super::pattern::{New, PatternRef, Patterns};
+use super::{EXHAUSTED, Ports};
 use crate::element_state::ElementState;
 use crate::flow_table::{FlowTable, Hashed};
 
@@ -27,6 +28,8 @@ pub(crate) enum Choice {
     Turn(Cell<usize>),
     /// By the source address, on a ring.
     Source(Ring),
+    /// One pattern, whose destination is that of a backend.
+    Backends(Backends),
 }
 
 /// What a mapper element shares with rewriters.
@@ -138,23 +141,34 @@ impl Mapper {
         table: &mut FlowTable,
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
-    ) -> Option<(Hashed, Ports)> {
+    ) -> Result<(Hashed, Ports), Reason> {
+        let directed;
+        let new = match &self.choice {
+            Choice::Backends(backends) => {
+                let backend = backends.choose(new.key, table).ok_or(NO_BACKEND)?;
+                directed = backend.direct(*new.key);
+                &New { key: &directed, ..*new }
+            }
+            _ => new,
+        };
         let mut attempt = |mapped: &Mapped| {
             let reply = mapped.pattern.choose(new, table, now, &mut random)?;
             Some((reply, mapped.ports))
         };
-        match &self.choice {
+        let chosen = match &self.choice {
             Choice::Turn(turn) => self.mapped.iter().find_map(|_| {
                 let mapped = &self.mapped[turn.get() % self.mapped.len()];
                 turn.set((turn.get() + 1) % self.mapped.len());
                 attempt(mapped)
             }),
             Choice::Source(ring) => attempt(&self.mapped[ring.server(new.key.src())]),
-        }
+            Choice::Backends(_) => attempt(&self.mapped[0]),
+        };
+        chosen.ok_or(EXHAUSTED)
     }
 
-    /// The same in the model; `fail` ends the packet's way.
-    pub(crate) fn model(&self, b: &mut Builder, fail: Vec<Op>) -> Vec<Op> {
+    /// The same in the model; `fail` ends the packet's path where no mapping is free, `none` where there is no backend.
+    pub(crate) fn model(&self, b: &mut Builder, fail: Vec<Op>, none: Vec<Op>) -> Vec<Op> {
         let rule = |i: usize, when: Cond| {
             let text = self.mapped[i].pattern.pattern().unparse().into();
             Rule { when: when.into(), arm: i as u32, text, span: Some(self.mapped[i].span) }
@@ -166,6 +180,16 @@ impl Mapper {
             ]
         };
         match &self.choice {
+            Choice::Backends(backends) => {
+                let mapped = &self.mapped[0];
+                let mut block = backends.model(b, &self.name, none);
+                let [.., dst_port] = b.key();
+                b.direct(Some(Backends::destination(dst_port)));
+                block.extend(mapped.pattern.model(b, fail, None));
+                b.direct(None);
+                block.extend(ports(mapped));
+                block
+            }
             Choice::Turn(_) => {
                 let kind = StateKind::Cells { width: 64, initial: vec![0] };
                 let turn = b.declare(&self.name, TURN_STATE, kind);
@@ -217,6 +241,9 @@ impl Mapper {
         if let Choice::Turn(turn) = &self.choice {
             to.set(&self.name, TURN_STATE, StateValue::Cells(vec![turn.get() as u128]));
         }
+        if let Choice::Backends(backends) = &self.choice {
+            backends.export(&self.name, to);
+        }
     }
 
     pub(crate) fn import(&self, from: &ElementState) {
@@ -225,6 +252,9 @@ impl Mapper {
             (&self.choice, from.declared.cells(&self.name, TURN_STATE))
         {
             turn.set(usize::try_from(*value).unwrap_or(0));
+        }
+        if let Choice::Backends(backends) = &self.choice {
+            backends.import(&self.name, from);
         }
     }
 }

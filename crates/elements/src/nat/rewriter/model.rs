@@ -7,6 +7,7 @@ use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
 use net::Header;
 
+use super::backends::NO_BACKEND;
 use super::pattern::{NEXT_STATE, PatternRef, Patterns};
 use super::{
     Action, Common, EXHAUSTED, FAILURES_STATE, FLOWS_STATE, FULL, Kind, NO_HEADER, NO_MAPPING,
@@ -38,6 +39,8 @@ pub(super) const FORWARD: Reg = Reg(17);
 pub(super) const REPLY: Reg = Reg(18);
 pub(super) const TURN: Reg = Reg(19);
 pub(super) const HASH: Reg = Reg(20);
+/// See [`super::backends`].
+pub(super) const BACKEND: Reg = Reg(28);
 const FAILURES: Reg = Reg(21);
 // Of the packet.
 const FLAGS: Reg = Reg(22);
@@ -58,6 +61,8 @@ pub(crate) struct Builder<'a> {
     model: Model,
     /// Which rewriter answers arrive at, of those that share the flows.
     reply_member: u8,
+    /// Destination address and port that a new flow has before its pattern is applied, if not the packet's.
+    destination: Option<[Expr; 2]>,
 }
 
 /// The flows of rewriters: source address and port, destination address and port, output and
@@ -101,7 +106,12 @@ fn update_udp(delta: Reg) -> Block {
 impl<'a> Builder<'a> {
     /// The whole model of a rewriter.
     pub(super) fn build(common: &'a Common) -> Model {
-        let mut builder = Self { common, model: Model::default(), reply_member: common.member() };
+        let mut builder = Self {
+            common,
+            model: Model::default(),
+            reply_member: common.member(),
+            destination: None,
+        };
         builder.flows();
         let inputs = (0..common.specs.len()).map(|input| builder.input(input)).collect();
         builder.model.inputs = inputs;
@@ -138,6 +148,18 @@ impl<'a> Builder<'a> {
     /// The packet's key.
     pub(crate) fn key(&self) -> [Expr; 5] {
         [MAP, SRC, SRC_PORT, DST, DST_PORT].map(Expr::from)
+    }
+
+    /// Has patterns be applied to packets with this destination.
+    pub(super) fn direct(&mut self, destination: Option<[Expr; 2]>) {
+        self.destination = destination;
+    }
+
+    /// What a pattern is applied to: source address and port, destination address and port.
+    pub(super) fn directed(&self) -> [Expr; 4] {
+        let [_, src, src_port, dst, dst_port] = self.key();
+        let [dst, dst_port] = self.destination.clone().unwrap_or([dst, dst_port]);
+        [src, src_port, dst, dst_port]
     }
 
     /// The key that answers will have.
@@ -345,7 +367,8 @@ impl<'a> Builder<'a> {
             }
             Action::Map(mapper) => {
                 let fail = self.fail(input, EXHAUSTED);
-                (mapper.model(self, fail), FORWARD.into(), REPLY.into())
+                let none = self.fail(input, NO_BACKEND);
+                (mapper.model(self, fail, none), FORWARD.into(), REPLY.into())
             }
         };
         let annotation = match common.reply_annotation {

@@ -307,7 +307,10 @@ impl Common {
                 let reply = pattern.choose(&new, &mut set.table, now, random);
                 reply.map(|reply| (reply, *ports))
             }
-            Action::Map(mapper) => mapper.choose(&new, &mut set.table, now, &mut random),
+            Action::Map(mapper) => {
+                let chosen = mapper.choose(&new, &mut set.table, now, &mut random);
+                return chosen.map_err(|reason| self.fail(input, reason));
+            }
         };
         chosen.ok_or_else(|| self.fail(input, EXHAUSTED))
     }

@@ -521,7 +521,7 @@ impl PatternRef {
         found: Option<ir::model::Reg>,
     ) -> Vec<Op> {
         let pattern = self.pattern();
-        let [_, src, src_port, dst, dst_port] = b.key();
+        let [src, src_port, dst, dst_port] = b.directed();
         let fixed = |value: Option<u128>, own: Expr| value.map_or(own, Expr::Const);
         let mut ops = vec![
             Op::Let(N_SRC, fixed(pattern.src.map(u128::from), src)),

@@ -1,0 +1,203 @@
+//! BackendMapper: what spreads the new flows of rewriters over servers.
+
+use std::rc::Rc;
+
+use click::config::Argument;
+use ir::{Diagnostic, Model};
+
+use crate::configure::{Arguments, Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
+use crate::nat::rewriter::{Backend, Backends, Choice, Mapper, Patterns, Policy, parse_mapped};
+
+/// Slots of the table: for up to 160 backends, their shares differ by 1 % at the most.
+const SIZE: usize = 16_381;
+const MOST_SLOTS: usize = 1 << 20;
+
+element! {
+    /// BackendMapper(PATTERN FOUTPUT ROUTPUT, BACKENDS ADDR[:PORT] ... [, KEYWORDS]) -- lets rewriters spread flows over servers
+    ///
+    /// An IPRewriter, TCPRewriter, UDPRewriter or ICMPPingRewriter that has this element as an
+    /// input specification sends each new flow to one of the backends: it becomes the destination,
+    /// and its port the destination port if one is written. PATTERN changes the source; `- - - -`
+    /// leaves it. A flow keeps its backend, whatever happens to others.
+    ///
+    /// Without an active backend, new flows are dropped as `no-backend`.
+    ///
+    /// = KEYWORDS
+    ///
+    /// BACKENDS (words): the servers.
+    /// POLICY (word, default maglev): how a flow's backend is chosen.
+    /// maglev: by a hash of addresses, ports and protocol, in the table of Google's Maglev. If one
+    /// backend of 100 leaves, fewer than 2 % of the others' hashes move.
+    /// source-hash: in the same table, by the source address alone.
+    /// round-robin: in turn.
+    /// least-connections: the one that has the fewest flows in the rewriter's table.
+    /// SIZE (number, default 16381): slots of the table, a prime; there may be so many backends.
+    ///
+    /// = HANDLERS
+    ///
+    /// backends (read): a line for each backend: address, `active` or `drained`, number of flows.
+    /// add (write): has backends take new flows, new or drained ones.
+    /// drain (write): has backends keep their flows and take no new ones.
+    /// remove (write): forgets backends and their flows, whose next packets begin new ones.
+    ///
+    /// When a chain replaces another, changes by handlers stay if BACKENDS are the same.
+    ///
+    /// = EXAMPLE
+    ///
+    /// servers :: BackendMapper(- - - - 0 1, BACKENDS 10.0.0.1 10.0.0.2:8080, POLICY round-robin);
+    /// rw :: IPRewriter(servers, pass 1);
+    ///
+    /// = SEE ALSO
+    ///
+    /// IPRewriter, RoundRobinIPMapper, SourceIPHashMapper
+    BackendMapper { category: Nat, ports: "0/0", processing: "a/a", samples: [] }
+}
+
+/// See [`BackendMapper::CLASS`].
+pub(crate) struct BackendMapper {
+    mapper: Rc<Mapper>,
+}
+
+fn is_prime(n: usize) -> bool {
+    n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
+}
+
+/// The backends of a list, none of them twice.
+fn backends(list: Option<&Argument>, arguments: &mut Arguments<'_, '_>) -> Vec<Backend> {
+    let mut backends = Vec::new();
+    for word in list.iter().flat_map(|list| list.words()) {
+        match Backend::parse(&word.text) {
+            Some(backend) if backends.contains(&backend) => {
+                arguments.error(&word, format!("{backend} stands there twice"));
+            }
+            Some(backend) => backends.push(backend),
+            None => {
+                let message = format!("'{}' is not a backend such as 10.0.0.1:8080", word.text);
+                arguments.error(&word, message);
+            }
+        }
+    }
+    if list.is_none_or(|list| list.words().next().is_none()) {
+        let span = list.map_or(arguments.cx().span(), |list| list.span);
+        let error = Diagnostic::error("bad-argument", "no backend is given").label(span, "");
+        arguments.report(
+            error.help("write BACKENDS and addresses, such as BACKENDS 10.0.0.1 10.0.0.2:8080"),
+        );
+    }
+    backends
+}
+
+impl BackendMapper {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let (name, span) = (cx.name().to_string(), cx.span());
+        let mut arguments = cx.arguments(&["BACKENDS", "POLICY", "SIZE"]);
+        let list = arguments.keyword_argument("BACKENDS");
+        let backends = backends(list.as_ref(), &mut arguments);
+        let mut policy = Policy::Maglev;
+        if let Some(word) = arguments.keyword_argument("POLICY") {
+            match Policy::ALL.iter().find(|(name, _)| *name == word.text) {
+                Some((_, known)) => policy = *known,
+                None => {
+                    let names = Policy::ALL.map(|(name, _)| name).join(", ");
+                    arguments.error(&word, format!("'{}' is not a policy: {names}", word.text));
+                }
+            }
+        }
+        let mut size = SIZE;
+        if let Some(word) = arguments.keyword_argument("SIZE") {
+            size = arguments.parse::<usize>("SIZE", &word).unwrap_or(SIZE);
+            if size > MOST_SLOTS || size < 3 || !is_prime(size) {
+                let message = format!("'{size}' is not a prime from 3 to {MOST_SLOTS}");
+                arguments.error(&word, message);
+                size = SIZE;
+            }
+        }
+        arguments.claim("SIZE", 2 * size as u64);
+        let mut own = Vec::new();
+        let pattern = arguments.next_raw();
+        let parsed = pattern.as_ref().and_then(|whole| {
+            let words: Vec<Argument> = whole.words().collect();
+            parse_mapped(&words, whole, &mut own, &mut arguments)
+        });
+        if pattern.is_none() {
+            let error = Diagnostic::error("missing-argument", "PATTERN FOUTPUT ROUTPUT is missing");
+            arguments.report(error.label(span, "").help("write - - - - 0 1 to keep the source"));
+        }
+        let own = Rc::new(Patterns::new(&name, own));
+        let mapped = Vec::from_iter(parsed.map(|parsed| parsed.resolve(&own)));
+        let all = Backends::new(policy, size, &backends);
+        if let (Some(list), true) = (&list, backends.len() > all.most()) {
+            arguments.error(list, format!("there may be {} backends; see SIZE", all.most()));
+        }
+        arguments.finish()?;
+        let mapper = Rc::new(Mapper { name, own, mapped, choice: Choice::Backends(all) });
+        cx.share(Rc::clone(&mapper));
+        Ok(Self { mapper })
+    }
+
+    fn backends(&self) -> Option<&Backends> {
+        match &self.mapper.choice {
+            Choice::Backends(backends) => Some(backends),
+            _ => None,
+        }
+    }
+}
+
+impl Element for BackendMapper {
+    fn model(&self) -> Model {
+        let mut model = super::ip_mapper::model(&self.mapper);
+        if let Some(backends) = self.backends() {
+            backends.declare(&mut model);
+        }
+        model
+    }
+
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.mapper.export(to);
+        if let Some(backends) = self.backends() {
+            backends.export_flows(to);
+        }
+    }
+
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.mapper.import(from);
+        if let Some(backends) = self.backends() {
+            backends.import_flows(from);
+        }
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("backends"),
+                Handler::write("add"),
+                Handler::write("drain"),
+                Handler::write("remove"),
+            ]
+        }
+    }
+
+    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.backends().map_or_else(String::new, Backends::describe))
+    }
+
+    fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+        let Some(backends) = self.backends() else { return Ok(()) };
+        let parse = |word: &str| {
+            let expected = || format!("'{word}' is not a backend such as 10.0.0.1:8080");
+            Backend::parse(word).ok_or_else(expected)
+        };
+        let named = value.split_whitespace().map(parse).collect::<Result<Vec<_>, _>>()?;
+        if named.is_empty() {
+            return Err("no backend is named: write ADDR or ADDR:PORT".to_string());
+        }
+        named.into_iter().try_for_each(|backend| match handler {
+            "add" => backends.add(backend),
+            "drain" => backends.drain(backend),
+            _ => backends.remove(backend),
+        })
+    }
+}

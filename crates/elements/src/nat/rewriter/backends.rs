@@ -1,0 +1,522 @@
+//! Backends: the servers that new flows are spread over, and which of them gets the next one.
+
+use std::cell::{Cell, RefCell};
+use std::net::Ipv4Addr;
+use std::rc::{Rc, Weak};
+
+use ir::hash::HashFunction;
+use ir::model::{Block, StateKind};
+use ir::{Expr, Op, Reason, StateValue};
+
+use super::model::{BACKEND, Builder, FOUND, HASH, TURN};
+use super::{FLOWS_STATE, FlowSet, Joined};
+use crate::argument::parse_ipv4;
+use crate::element_state::ElementState;
+use crate::flow_table::{Flow, FlowTable, Key};
+
+/// No backend takes new flows.
+pub(crate) const NO_BACKEND: Reason = Reason("no-backend");
+
+/// Name of the declared state that says which backends there are.
+pub(crate) const BACKENDS_STATE: &str = "backends";
+/// Name of the declared state that has a backend for each hash or turn.
+const TABLE_STATE: &str = "table";
+/// Name of the declared state that has the next turn and how many turns there are.
+const TURN_STATE: &str = "turn";
+/// Of a number in [`BACKENDS_STATE`], that the backend is drained.
+const DRAINED: u64 = 1 << 48;
+
+/// How a new flow's backend is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// By a hash of the flow in Maglev's table.
+    Maglev,
+    /// By a hash of the source address in Maglev's table.
+    SourceHash,
+    /// One after the other.
+    RoundRobin,
+    /// The one that has the fewest flows.
+    LeastConnections,
+}
+
+impl Policy {
+    /// All, with their names.
+    pub(crate) const ALL: [(&'static str, Self); 4] = [
+        ("maglev", Self::Maglev),
+        ("source-hash", Self::SourceHash),
+        ("round-robin", Self::RoundRobin),
+        ("least-connections", Self::LeastConnections),
+    ];
+}
+
+/// Address and port of a server, as `address << 16 | port`; port 0 leaves the packet's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Backend(u64);
+
+impl Backend {
+    /// Reads `ADDR` or `ADDR:PORT`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (address, port) = match text.split_once(':') {
+            Some((address, port)) => (address, port.parse::<u16>().ok().filter(|&p| p != 0)?),
+            None => (text, 0),
+        };
+        let address = parse_ipv4(address).filter(|a| !a.is_unspecified())?;
+        Some(Self(u64::from(address.to_bits()) << 16 | u64::from(port)))
+    }
+
+    fn address(self) -> u32 {
+        (self.0 >> 16) as u32
+    }
+
+    fn port(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// The key of a flow that goes there.
+    #[inline]
+    pub(crate) fn direct(self, mut key: Key) -> Key {
+        key.set_dst(self.address());
+        if self.port() != 0 {
+            key.set_dst_port(self.port());
+        }
+        key
+    }
+
+    fn has(self, flow: &Flow) -> bool {
+        let to = flow.rewritten(0);
+        to.dst() == self.address() && (self.port() == 0 || to.dst_port() == self.port())
+    }
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", Ipv4Addr::from_bits(self.address()))?;
+        if self.port() != 0 { write!(f, ":{}", self.port()) } else { Ok(()) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    backend: Backend,
+    is_drained: bool,
+}
+
+/// The backends of a mapper, which handlers add, drain and remove.
+pub(crate) struct Backends {
+    policy: Policy,
+    /// A hash of what the configuration names: state of another configuration is not taken over.
+    configured: u64,
+    members: RefCell<Vec<Member>>,
+    /// Those that take new flows, in ascending order.
+    active: RefCell<Vec<Backend>>,
+    /// Indices of `active` by hash or turn; all 0 without any.
+    table: RefCell<Box<[u16]>>,
+    turn: Cell<u64>,
+    /// The flows of rewriters that use the mapper, with the name that these have.
+    users: RefCell<Vec<(String, Weak<RefCell<FlowSet>>)>>,
+}
+
+impl std::fmt::Debug for Backends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backends").field("members", &self.members).finish_non_exhaustive()
+    }
+}
+
+fn hash(numbers: &[u128]) -> u64 {
+    HashFunction::MixedFnv1a.hash(numbers.iter().copied())
+}
+
+/// Maglev's table (Eisenbud and others, NSDI 2016, §3.4): each backend takes the slots of a permutation of its own, one
+/// at a time and in turn with the others, as far as they are free. `size` is a prime.
+fn maglev(active: &[Backend], size: usize) -> Box<[u16]> {
+    const FREE: u16 = u16::MAX;
+    let m = size as u64;
+    let mut walks: Vec<(u64, u64)> = active
+        .iter()
+        .map(|&Backend(b)| (hash(&[b.into(), 0]) % m, hash(&[b.into(), 1]) % (m - 1) + 1))
+        .collect();
+    let mut table = vec![FREE; size].into_boxed_slice();
+    let mut left = size;
+    while left > 0 && !walks.is_empty() {
+        for ((at, step), index) in walks.iter_mut().zip(0..).take(left) {
+            while table[*at as usize] != FREE {
+                *at = (*at + *step) % m;
+            }
+            table[*at as usize] = index;
+            left -= 1;
+        }
+    }
+    table
+}
+
+impl Backends {
+    /// Backends that all take new flows, with a table of so many slots, a prime.
+    pub(crate) fn new(policy: Policy, size: usize, backends: &[Backend]) -> Self {
+        let numbers: Vec<u128> = backends.iter().map(|b| b.0.into()).collect();
+        let member = |&backend: &Backend| Member { backend, is_drained: false };
+        let all = Self {
+            policy,
+            configured: hash(&numbers),
+            members: RefCell::new(backends.iter().map(member).collect()),
+            active: RefCell::default(),
+            table: RefCell::new(vec![0; size].into_boxed_slice()),
+            turn: Cell::new(0),
+            users: RefCell::default(),
+        };
+        all.spread();
+        all
+    }
+
+    /// Makes the table anew.
+    fn spread(&self) {
+        let members = self.members.borrow();
+        let mut active: Vec<Backend> =
+            members.iter().filter(|m| !m.is_drained).map(|m| m.backend).collect();
+        active.sort_unstable();
+        let size = self.size();
+        *self.table.borrow_mut() = match self.policy {
+            _ if active.is_empty() => vec![0; size].into_boxed_slice(),
+            Policy::Maglev | Policy::SourceHash => maglev(&active, size),
+            Policy::RoundRobin => (0..size).map(|slot| (slot % active.len()) as u16).collect(),
+            Policy::LeastConnections => vec![0; size].into_boxed_slice(),
+        };
+        self.turn.set(self.turn.get() % self.turns(active.len()).max(1));
+        *self.active.borrow_mut() = active;
+    }
+
+    fn size(&self) -> usize {
+        self.table.borrow().len()
+    }
+
+    /// Slots of the table that have a turn: as many for each.
+    fn turns(&self, active: usize) -> u64 {
+        self.size().checked_div(active).map_or(0, |each| each * active) as u64
+    }
+
+    /// How many backends there may be.
+    pub(crate) fn most(&self) -> usize {
+        self.size().min(usize::from(u16::MAX))
+    }
+
+    /// Says whose flows the backends have.
+    pub(crate) fn used_by(&self, joined: &Joined) {
+        if self.policy == Policy::LeastConnections {
+            joined.set.borrow_mut().table.count_destinations();
+        }
+        let mut users = self.users.borrow_mut();
+        if users.iter().all(|(root, _)| *root != joined.root) {
+            users.push((joined.root.clone(), Rc::downgrade(&joined.set)));
+        }
+    }
+
+    /// What a flow is hashed by.
+    fn hashed(&self, key: &Key) -> u128 {
+        let src = u128::from(key.src());
+        match self.policy {
+            Policy::SourceHash => src,
+            _ => {
+                let ports = u128::from(key.src_port()) << 16 | u128::from(key.dst_port());
+                u128::from(key.map & 0xff) << 96 | src << 64 | u128::from(key.dst()) << 32 | ports
+            }
+        }
+    }
+
+    /// The backend of a new flow.
+    pub(crate) fn choose(&self, key: &Key, table: &FlowTable) -> Option<Backend> {
+        let active = self.active.borrow();
+        if active.is_empty() {
+            return None;
+        }
+        let slots = self.table.borrow();
+        let slot = match self.policy {
+            Policy::Maglev | Policy::SourceHash => {
+                (hash(&[self.hashed(key)]) % slots.len() as u64) as usize
+            }
+            Policy::RoundRobin => {
+                let turn = self.turn.get();
+                self.turn.set((turn + 1) % self.turns(active.len()));
+                turn as usize
+            }
+            Policy::LeastConnections => {
+                let flows = |b: &&Backend| table.flows_to(b.address(), b.port());
+                return active.iter().min_by_key(flows).copied();
+            }
+        };
+        active.get(usize::from(slots[slot])).copied()
+    }
+
+    /// The same in the model: binds the destination of a new flow, or fails.
+    pub(crate) fn model(&self, b: &mut Builder<'_>, mapper: &str, fail: Block) -> Block {
+        let [map, src, src_port, dst, dst_port] = b.key();
+        let table = b.declare(mapper, TABLE_STATE, self.table_kind());
+        let slot = match self.policy {
+            Policy::LeastConnections => return vec![Op::Opaque("counts flows of backends")],
+            Policy::RoundRobin => {
+                let turn = b.declare(mapper, TURN_STATE, self.turn_kind());
+                let next = Expr::from(TURN) + 1u8;
+                let turns = Expr::from(FOUND);
+                vec![
+                    Op::Read(TURN, turn, 0u8.into()),
+                    Op::Read(FOUND, turn, 1u8.into()),
+                    Op::Read(BACKEND, table, TURN.into()),
+                    Op::Write(turn, 0u8.into(), Expr::choose(next.clone().lt(turns), next, 0u8)),
+                ]
+            }
+            Policy::Maglev | Policy::SourceHash => {
+                let number = match self.policy {
+                    Policy::SourceHash => src,
+                    _ => {
+                        let ports = (src_port << 16u8) | dst_port;
+                        let addresses = (src << 64u8) | (dst << 32u8);
+                        ((map & 0xffu8) << 96u8) | addresses | ports
+                    }
+                };
+                let hash = Expr::Hash(HashFunction::MixedFnv1a, vec![number]);
+                vec![Op::Let(HASH, hash % self.size()), Op::Read(BACKEND, table, HASH.into())]
+            }
+        };
+        let mut block = slot;
+        block.push(Op::when(Expr::from(BACKEND).eq(0u8), fail));
+        block
+    }
+
+    /// The destination that [`Backends::model`] bound.
+    pub(crate) fn destination(dst_port: Expr) -> [Expr; 2] {
+        let port = || Expr::from(BACKEND) & 0xffffu16;
+        [Expr::from(BACKEND) >> 16u8, Expr::choose(port().eq(0u8), dst_port, port())]
+    }
+
+    /// The backend of each slot, 0 for none.
+    fn slots(&self) -> Vec<u128> {
+        let (active, table) = (self.active.borrow(), self.table.borrow());
+        let backend = |&index: &u16| active.get(usize::from(index)).map_or(0, |b| b.0.into());
+        table.iter().map(backend).collect()
+    }
+
+    fn turns_state(&self) -> Vec<u128> {
+        vec![self.turn.get().into(), self.turns(self.active.borrow().len()).into()]
+    }
+
+    fn list(&self) -> Vec<u128> {
+        let number = |m: &Member| (m.backend.0 | if m.is_drained { DRAINED } else { 0 }).into();
+        let members = self.members.borrow();
+        std::iter::once(self.configured.into()).chain(members.iter().map(number)).collect()
+    }
+
+    fn table_kind(&self) -> StateKind {
+        StateKind::Cells { width: 48, initial: self.slots() }
+    }
+
+    fn turn_kind(&self) -> StateKind {
+        StateKind::Cells { width: 64, initial: self.turns_state() }
+    }
+
+    /// The state that a mapper declares.
+    pub(crate) fn declare(&self, model: &mut ir::Model) {
+        model.declare(BACKENDS_STATE, StateKind::Cells { width: 64, initial: self.list() });
+        model.declare(TABLE_STATE, self.table_kind());
+        model.declare(TURN_STATE, self.turn_kind());
+    }
+
+    pub(crate) fn export(&self, mapper: &str, to: &mut ElementState) {
+        to.set(mapper, BACKENDS_STATE, StateValue::Cells(self.list()));
+        to.set(mapper, TABLE_STATE, StateValue::Cells(self.slots()));
+        to.set(mapper, TURN_STATE, StateValue::Cells(self.turns_state()));
+    }
+
+    /// Takes over what handlers changed and whose turn it is, if the configuration named the same backends.
+    pub(crate) fn import(&self, mapper: &str, from: &ElementState) {
+        let Some((configured, numbers)) = from.declared.cells(mapper, BACKENDS_STATE).split_first()
+        else {
+            return;
+        };
+        if *configured != u128::from(self.configured) || numbers.len() > self.most() {
+            return;
+        }
+        let member = |&number: &u128| {
+            let number = number as u64;
+            let backend = Backend(number & (DRAINED - 1));
+            Member { backend, is_drained: number & DRAINED != 0 }
+        };
+        let members: Vec<Member> = numbers.iter().map(member).collect();
+        if *self.members.borrow() != members {
+            *self.members.borrow_mut() = members;
+            self.spread();
+        }
+        if let [turn, ..] = *from.declared.cells(mapper, TURN_STATE) {
+            let turns = self.turns(self.active.borrow().len());
+            self.turn.set(u64::try_from(turn).unwrap_or(0) % turns.max(1));
+        }
+    }
+
+    /// The flows of those that use it.
+    fn each_user(&self, mut each: impl FnMut(&str, &mut FlowSet)) {
+        for (root, set) in self.users.borrow().iter() {
+            if let Some(set) = set.upgrade() {
+                each(root, &mut set.borrow_mut());
+            }
+        }
+    }
+
+    /// Writes down the flows, which [`Backends::remove`] changes.
+    pub(crate) fn export_flows(&self, to: &mut ElementState) {
+        if to.is_copy() {
+            let group = to.group();
+            self.each_user(|root, set| {
+                to.declared.set(root, FLOWS_STATE, StateValue::Flows(set.export(group)));
+            });
+        }
+    }
+
+    /// Takes the flows that [`Backends::export_flows`] wrote.
+    pub(crate) fn import_flows(&self, from: &ElementState) {
+        self.each_user(|root, set| {
+            if let Some(StateValue::Flows(flows)) = from.declared.get(root, FLOWS_STATE) {
+                set.import(flows);
+            }
+        });
+    }
+
+    /// Has a backend take new flows; it may be one that is drained.
+    pub(crate) fn add(&self, backend: Backend) -> Result<(), String> {
+        let most = self.most();
+        let mut members = self.members.borrow_mut();
+        match members.iter().position(|m| m.backend == backend) {
+            Some(at) => members[at].is_drained = false,
+            None if members.len() >= most => {
+                return Err(format!("there are {most} backends already; SIZE allows no more"));
+            }
+            None => members.push(Member { backend, is_drained: false }),
+        }
+        drop(members);
+        self.spread();
+        Ok(())
+    }
+
+    /// Has a backend keep its flows and take no new ones.
+    pub(crate) fn drain(&self, backend: Backend) -> Result<(), String> {
+        let mut members = self.members.borrow_mut();
+        let member = members.iter_mut().find(|m| m.backend == backend);
+        member.ok_or_else(|| unknown(backend))?.is_drained = true;
+        drop(members);
+        self.spread();
+        Ok(())
+    }
+
+    /// Forgets a backend and its flows: their next packets begin new ones.
+    pub(crate) fn remove(&self, backend: Backend) -> Result<(), String> {
+        let mut members = self.members.borrow_mut();
+        let at = members.iter().position(|m| m.backend == backend);
+        members.remove(at.ok_or_else(|| unknown(backend))?);
+        drop(members);
+        self.spread();
+        self.each_user(|_, set| set.table.retain(|flow| !backend.has(flow)));
+        Ok(())
+    }
+
+    /// A line for each backend: what it takes, and how many flows it has.
+    pub(crate) fn describe(&self) -> String {
+        let members = self.members.borrow();
+        let mut counts = vec![0u64; members.len()];
+        self.each_user(|_, set| {
+            let mut from = Some(0);
+            while let Some(at) = from {
+                from = set
+                    .table
+                    .visit(at, usize::MAX, |flow| {
+                        let counted = counts.iter_mut().zip(members.iter());
+                        counted.filter(|(_, m)| m.backend.has(flow)).for_each(|(n, _)| *n += 1);
+                    })
+                    .0;
+            }
+        });
+        let line = |(m, n): (&Member, u64)| {
+            let takes = if m.is_drained { "drained" } else { "active" };
+            format!("{} {takes} {n}\n", m.backend)
+        };
+        members.iter().zip(counts).map(line).collect()
+    }
+}
+
+fn unknown(backend: Backend) -> String {
+    format!("there is no backend {backend}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backends(policy: Policy, count: u8) -> Backends {
+        let all: Vec<Backend> = (1..=count).map(numbered).collect();
+        Backends::new(policy, 16_381, &all)
+    }
+
+    fn numbered(n: u8) -> Backend {
+        Backend::parse(&format!("10.0.0.{n}")).unwrap()
+    }
+
+    fn key(n: u32) -> Key {
+        Key::new(6, 0x0808_0000 + n / 7, 1024 + (n % 60_000) as u16, 0xcb00_7101, 443)
+    }
+
+    fn chosen(of: &Backends, flows: u32) -> Vec<Backend> {
+        let table = FlowTable::new(1);
+        (0..flows).map(|n| of.choose(&key(n), &table).unwrap()).collect()
+    }
+
+    /// How far the most and the least loaded are from an even share.
+    fn imbalance(of: &Backends, count: u8, flows: u32) -> f64 {
+        let chosen = chosen(of, flows);
+        let even = f64::from(flows) / f64::from(count);
+        let share = |n| chosen.iter().filter(|&&b| b == numbered(n)).count() as f64;
+        (1..=count).map(|n| (share(n) / even - 1.0).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn flows_are_spread_evenly() {
+        for policy in [Policy::Maglev, Policy::RoundRobin] {
+            for count in [1, 2, 7, 10] {
+                let worst = imbalance(&backends(policy, count), count, 100_000);
+                assert!(worst < 0.05, "{policy:?} with {count}: {worst}");
+            }
+        }
+        let worst = imbalance(&backends(Policy::SourceHash, 2), 2, 700_000);
+        assert!(worst < 0.05, "by source: {worst}");
+    }
+
+    #[test]
+    fn a_backend_that_leaves_moves_few_flows_of_others() {
+        let all = backends(Policy::Maglev, 100);
+        let before = chosen(&all, 50_000);
+        for gone in [1, 37, 100].map(numbered) {
+            all.drain(gone).unwrap();
+            let after = chosen(&all, 50_000);
+            assert!(!after.contains(&gone));
+            let others = before.iter().zip(&after).filter(|(b, _)| **b != gone);
+            let moved = others.clone().filter(|(b, a)| a != b).count();
+            assert!(moved * 50 <= others.count(), "{moved} flows moved");
+            all.add(gone).unwrap();
+            assert_eq!(chosen(&all, 50_000), before);
+        }
+    }
+
+    #[test]
+    fn the_order_of_backends_does_not_matter() {
+        let [one, two, three] = [1, 2, 3].map(numbered);
+        let a = Backends::new(Policy::Maglev, 251, &[one, two, three]);
+        let b = Backends::new(Policy::Maglev, 251, &[three, one, two]);
+        assert_eq!(chosen(&a, 2000), chosen(&b, 2000));
+    }
+
+    #[test]
+    fn without_active_backends_none_is_chosen() {
+        for (_, policy) in Policy::ALL {
+            let all = backends(policy, 2);
+            all.remove(numbered(1)).unwrap();
+            all.drain(numbered(2)).unwrap();
+            assert_eq!(all.choose(&key(1), &FlowTable::new(1)), None);
+            assert!(all.slots().iter().all(|&slot| slot == 0));
+            assert!(all.remove(numbered(1)).is_err());
+        }
+    }
+}
