@@ -109,7 +109,7 @@ impl BackendMapper {
         let mut size = SIZE;
         if let Some(word) = arguments.keyword_argument("SIZE") {
             size = arguments.parse::<usize>("SIZE", &word).unwrap_or(SIZE);
-            if size > MOST_SLOTS || size < 3 || !is_prime(size) {
+            if !(3..=MOST_SLOTS).contains(&size) || !is_prime(size) {
                 let message = format!("'{size}' is not a prime from 3 to {MOST_SLOTS}");
                 arguments.error(&word, message);
                 size = SIZE;
