@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use catena_host::manifest::{Function, HandOff, Nf, Policy};
 use catena_host::scheduler::{self, Class};
 use catena_host::service::{Client, Request, Status};
-use catena_host::{HostChain, Journal, Limits, Service};
+use catena_host::{HostChain, Journal, Service};
 use dataplane::io::{Binding, Bindings};
 use elements::device::DeviceRequest;
 use net::{Packet, Pool};
@@ -97,12 +97,9 @@ fn isolated(length: usize, hand_off: HandOff, lookups: u32, batch: usize) -> (f6
         HostChain::alone("x", nothing, String::new(), GENERATOR.into(), "/dev/null".into());
     let own = std::env::current_exe().expect("this program");
     spec.nfs = (0..length)
-        .map(|at| Nf {
-            name: format!("nf{at}"),
-            function: Function::Program(own.clone(), vec!["nf".into()]),
-            config: lookups.to_string(),
-            writes: true,
-            limits: Limits::default(),
+        .map(|at| {
+            let function = Function::Program(own.clone(), vec!["nf".into()]);
+            Nf { config: lookups.to_string(), ..Nf::new(&format!("nf{at}"), function) }
         })
         .collect();
     spec.policy = Policy::Cooperative;

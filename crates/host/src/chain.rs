@@ -15,7 +15,7 @@ use nf::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::launch::{Environment, Running, Start};
+use crate::launch::{Environment, Packets, Running, Start};
 use crate::manifest::{HostChain, Within};
 use crate::{Failure, Journal, Process, log};
 
@@ -159,7 +159,8 @@ pub(crate) fn assemble(
             true => log::open(journal.folder(), &nf.name)?,
             false => [Stdio::inherit(), Stdio::inherit()],
         };
-        let start = Start { chain: number, seat, limits: nf.limits, socket, output };
+        let packets = Packets::Shared(socket);
+        let start = Start { chain: number, seat, limits: nf.limits, packets, output };
         Ok((line, environment.start(start, journal)?))
     };
     let end = |all: &[(Line, Running)]| all.iter().for_each(|(_, running)| running.destroy());

@@ -32,6 +32,9 @@ impl Default for Limits {
 /// Descriptors of an NF at most.
 pub(crate) const DESCRIPTORS: u64 = 256;
 
+/// Descriptors at most of one that has interfaces, and so sockets.
+pub(crate) const DESCRIPTORS_OF_PROGRAMS: u64 = 65_536;
+
 macro_rules! calls {
     ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
 }
@@ -70,17 +73,72 @@ const ALLOWED_HERE: Calls = &[];
 
 /// A thread that is made shares everything: it is no process, and in no namespace of its own.
 const THREAD: u64 = libc::CLONE_THREAD as u64;
-const THREAD_OR_APART: u64 = THREAD
-    | (libc::CLONE_NEWNS
-        | libc::CLONE_NEWCGROUP
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUSER
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWNET) as u64;
+const THREAD_OR_APART: u64 = {
+    let (mut all, mut at) = (THREAD, 0);
+    while at < APART.len() {
+        all |= APART[at] as u64;
+        at += 1;
+    }
+    all
+};
 
-/// Filters for a process that is started: each is applied, in this order. The first has C libraries that make threads take the call whose
-/// flags a filter can see.
+/// What no program may ask for that has interfaces, whatever its privileges: it traces nobody, reaches no other namespace, loads nothing
+/// into the kernel, and takes no core, class or priority. What needs privileges that it does not have is refused by the kernel.
+const REFUSED: Calls = calls! {
+    SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_pidfd_getfd SYS_kcmp
+    SYS_mount SYS_umount2 SYS_pivot_root SYS_move_mount SYS_open_tree SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_mount_setattr
+    SYS_unshare SYS_setns SYS_bpf SYS_perf_event_open SYS_userfaultfd SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register
+    SYS_init_module SYS_finit_module SYS_delete_module SYS_kexec_load SYS_reboot SYS_swapon SYS_swapoff SYS_acct SYS_quotactl SYS_syslog
+    SYS_sched_setaffinity SYS_sched_setscheduler SYS_sched_setattr SYS_sched_setparam SYS_setpriority SYS_ioprio_set
+    SYS_keyctl SYS_add_key SYS_request_key SYS_open_by_handle_at SYS_name_to_handle_at SYS_settimeofday SYS_clock_settime
+    SYS_clock_adjtime SYS_adjtimex SYS_personality
+};
+
+/// What has a process that is made be in namespaces of its own.
+const APART: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Filters for a process that is started and has interfaces: what they refuse is named, and everything else goes.
+pub(crate) fn filters_of_programs() -> Result<[BpfProgram; 2], BackendError> {
+    let mut rules: std::collections::BTreeMap<c_long, Vec<SeccompRule>> =
+        REFUSED.iter().map(|(_, number)| (*number, Vec::new())).collect();
+    let mut apart = Vec::new();
+    for flag in APART {
+        let flag = flag as u64;
+        let masked = SeccompCmpOp::MaskedEq(flag);
+        apart.push(SeccompRule::new(vec![SeccompCondition::new(
+            0,
+            SeccompCmpArgLen::Qword,
+            masked,
+            flag,
+        )?])?);
+    }
+    rules.insert(libc::SYS_clone, apart);
+    let architecture = std::env::consts::ARCH.try_into()?;
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)?;
+    Ok([without_clone3()?, filter.try_into()?])
+}
+
+/// Has C libraries that make threads take the call whose flags a filter can see.
+fn without_clone3() -> Result<BpfProgram, BackendError> {
+    let unknown = SeccompFilter::new(
+        [(libc::SYS_clone3, Vec::new())].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS as u32),
+        std::env::consts::ARCH.try_into()?,
+    )?;
+    unknown.try_into()
+}
+
+/// Filters for a process that is started: each is applied, in this order.
 pub(crate) fn filters(limits: Limits) -> Result<[BpfProgram; 2], BackendError> {
     let all = ALLOWED.iter().chain(ALLOWED_HERE);
     let mut rules: std::collections::BTreeMap<c_long, Vec<SeccompRule>> =
@@ -92,23 +150,16 @@ pub(crate) fn filters(limits: Limits) -> Result<[BpfProgram; 2], BackendError> {
         rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![flags])?]);
     }
     let architecture = std::env::consts::ARCH.try_into()?;
-    let refused = |with: i32| SeccompAction::Errno(with as u32);
-    let allowed =
-        SeccompFilter::new(rules, refused(libc::EPERM), SeccompAction::Allow, architecture)?;
-    let unknown = SeccompFilter::new(
-        [(libc::SYS_clone3, Vec::new())].into(),
-        SeccompAction::Allow,
-        refused(libc::ENOSYS),
-        architecture,
-    )?;
-    Ok([unknown.try_into()?, allowed.try_into()?])
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    let allowed = SeccompFilter::new(rules, refused, SeccompAction::Allow, architecture)?;
+    Ok([without_clone3()?, allowed.try_into()?])
 }
 
 /// Resource limits of a process: which, and how much.
-pub(crate) fn limits(limits: Limits, has_own_user: bool) -> Vec<(Resource, u64)> {
+pub(crate) fn limits(limits: Limits, descriptors: u64, has_own_user: bool) -> Vec<(Resource, u64)> {
     let mut all = vec![
         (Resource::Core, 0),
-        (Resource::Nofile, DESCRIPTORS),
+        (Resource::Nofile, descriptors),
         // What it may write to, and shares with nobody. Control groups count the rest.
         (Resource::Data, limits.memory),
     ];
@@ -118,11 +169,38 @@ pub(crate) fn limits(limits: Limits, has_own_user: bool) -> Vec<(Resource, u64)>
     all
 }
 
+/// Names as a container runtime has them.
+fn names<'a>(calls: impl Iterator<Item = &'a (&'static str, c_long)>) -> Vec<&'static str> {
+    calls.map(|(name, _)| name.trim_start_matches("SYS_")).collect()
+}
+
+const ARCHITECTURE: &str = match cfg!(target_arch = "aarch64") {
+    true => "SCMP_ARCH_AARCH64",
+    false => "SCMP_ARCH_X86_64",
+};
+
+/// The filters of programs with interfaces as a container runtime reads them.
+pub(crate) fn oci_of_programs() -> Value {
+    let refused = "SCMP_ACT_ERRNO";
+    let mut calls = vec![
+        json!({ "names": names(REFUSED.iter()), "action": refused, "errnoRet": libc::EPERM }),
+        json!({ "names": ["clone3"], "action": refused, "errnoRet": libc::ENOSYS }),
+    ];
+    calls.extend(APART.map(|flag| {
+        json!({
+            "names": ["clone"],
+            "action": refused,
+            "errnoRet": libc::EPERM,
+            "args": [{ "index": 0, "value": flag, "valueTwo": flag, "op": "SCMP_CMP_MASKED_EQ" }],
+        })
+    }));
+    json!({ "defaultAction": "SCMP_ACT_ALLOW", "architectures": [ARCHITECTURE], "syscalls": calls })
+}
+
 /// The same as a container runtime reads it.
 pub(crate) fn oci(limits: Limits) -> Value {
-    let names = ALLOWED.iter().chain(ALLOWED_HERE).map(|(name, _)| name.trim_start_matches("SYS_"));
     let mut calls = vec![
-        json!({ "names": names.collect::<Vec<_>>(), "action": "SCMP_ACT_ALLOW" }),
+        json!({ "names": names(ALLOWED.iter().chain(ALLOWED_HERE)), "action": "SCMP_ACT_ALLOW" }),
         json!({ "names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS }),
     ];
     if limits.threads > 1 {
@@ -132,14 +210,10 @@ pub(crate) fn oci(limits: Limits) -> Value {
             "args": [{ "index": 0, "value": THREAD_OR_APART, "valueTwo": THREAD, "op": "SCMP_CMP_MASKED_EQ" }],
         }));
     }
-    let architecture = match std::env::consts::ARCH {
-        "aarch64" => "SCMP_ARCH_AARCH64",
-        _ => "SCMP_ARCH_X86_64",
-    };
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": libc::EPERM,
-        "architectures": [architecture],
+        "architectures": [ARCHITECTURE],
         "syscalls": calls,
     })
 }

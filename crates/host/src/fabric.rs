@@ -10,6 +10,7 @@ mod macvlan;
 mod ovs;
 
 use std::fmt::Write as _;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -42,11 +43,21 @@ pub trait Fabric: Sync + Send {
     /// What it needs.
     fn look(&self) -> Result<String, String>;
 
-    /// Commands of `ip` in the fabric's namespace that make its ports. The other end of each is called as
-    /// `far_end` says, and has the port's MAC address.
-    fn links(&self, ports: usize) -> String {
+    /// Whether it can do no more than learn addresses.
+    fn only_learns(&self) -> bool {
+        false
+    }
+
+    /// The name of an interface in the fabric's namespace that is a port, in the place of a link.
+    fn taken(&self, port: usize) -> String {
+        near_end(port)
+    }
+
+    /// Commands of `ip` in the fabric's namespace that make its ports, but for those that are [taken](Self::taken). The
+    /// other end of each is called as `far_end` says, and has the port's MAC address.
+    fn links(&self, ports: usize, taken: &[usize]) -> String {
         let mut text = String::new();
-        for port in 0..ports {
+        for port in (0..ports).filter(|port| !taken.contains(port)) {
             let (near, far) = (near_end(port), far_end(port));
             let _ = writeln!(
                 text,
@@ -68,6 +79,15 @@ pub trait Fabric: Sync + Send {
 /// Queues of virtual Ethernet: as many as the workers of most.
 const QUEUES: &str = "numrxqueues 4 numtxqueues 4";
 
+/// Between which ports frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joins {
+    /// Between all of them: it learns which addresses are at which port.
+    All,
+    /// Between ports 0 and 1, 2 and 3, and so on.
+    Pairs,
+}
+
 /// Where a fabric is started.
 pub struct Site<'a> {
     journal: &'a Journal,
@@ -76,15 +96,9 @@ pub struct Site<'a> {
     cores: &'a [usize],
     /// The program `catena`.
     program: &'a Path,
+    joins: Joins,
     /// How long it is waited for.
     go_on: &'a dyn Fn() -> bool,
-}
-
-impl Site<'_> {
-    /// Where its output goes.
-    fn output(&self) -> PathBuf {
-        log::path(self.journal.folder(), LOG)
-    }
 }
 
 /// The name of a fabric's log in the journal's folder.
@@ -155,6 +169,24 @@ fn kernel_makes(commands: &str, option: &str) -> Result<String, String> {
     }
 }
 
+/// The ports of a fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// Ports that interfaces of this host become.
+    pub taken: &'a [(usize, String)],
+    /// Between which frames go.
+    pub joins: Joins,
+}
+
+impl Ports<'_> {
+    /// So many, of a switch that learns addresses.
+    pub fn learning(count: usize) -> Self {
+        Self { count, taken: &[], joins: Joins::All }
+    }
+}
+
 /// A fabric that runs.
 #[derive(Debug)]
 pub struct Running {
@@ -172,14 +204,20 @@ impl Running {
         fabric: &dyn Fabric,
         journal: &mut Journal,
         name: &str,
-        (ports, cores): (usize, &[usize]),
+        ports: &Ports<'_>,
+        cores: &[usize],
         program: &Path,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Self, Failure> {
         let namespace = journal.namespace(name)?;
-        namespace.ip(journal, &fabric.links(ports))?;
-        let site = Site { journal, namespace: &namespace, cores, program, go_on };
-        let processes = fabric.start(&site, ports)?;
+        for (port, interface) in ports.taken {
+            journal.take_interface(interface, &namespace, &fabric.taken(*port))?;
+        }
+        let taken: Vec<usize> = ports.taken.iter().map(|(port, _)| *port).collect();
+        namespace.ip(journal, &fabric.links(ports.count, &taken))?;
+        let site =
+            Site { journal, namespace: &namespace, cores, program, joins: ports.joins, go_on };
+        let processes = fabric.start(&site, ports.count)?;
         for process in &processes {
             let bound =
                 process.threads().try_for_each(|thread| scheduler::bind(Some(thread), cores));
@@ -190,20 +228,54 @@ impl Running {
         Ok(Self { namespace, processes, folder })
     }
 
-    /// Gives a namespace the interface of a port.
+    /// Gives a namespace the interface of a port, under a name.
     ///
     /// # Errors
     /// What `ip` says.
-    pub fn connect(&self, journal: &Journal, port: usize, to: &Namespace) -> Result<(), Failure> {
+    pub fn connect(
+        &self,
+        journal: &mut Journal,
+        port: usize,
+        to: &Namespace,
+        name: &str,
+    ) -> Result<(), Failure> {
         let far = far_end(port);
+        journal.moves_interface(&far, to, name)?;
         self.namespace.ip(journal, &format!("link set dev {far} netns {}", to.name))?;
-        to.ip(journal, &format!("link set dev {far} name {INTERFACE}\nlink set dev {INTERFACE} up"))
+        to.ip(journal, &format!("link set dev {far} name {name}\nlink set dev {name} up"))
+    }
+
+    /// Gives the namespace of this process the interface of a port, under a name.
+    ///
+    /// # Errors
+    /// If it has one of this name, or what `ip` says.
+    pub(crate) fn connect_here(
+        &self,
+        journal: &Journal,
+        port: usize,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let (far, here) = (far_end(port), std::process::id());
+        let moved = format!("link set dev {far} netns {here} name {name}");
+        self.namespace.ip(journal, &moved).map_err(|why| match why {
+            Failure::Command(_, said) if said.contains("File exists") => {
+                Failure::Taken(format!("the interface '{name}'"))
+            }
+            why => why,
+        })?;
+        run(journal.marked(Command::new("ip")).args(["link", "set", "dev", name, "up"]), "")
+            .map(drop)
     }
 
     /// The processor time that its processes have taken; nothing of one that has none.
     pub fn cpu_time(&self) -> Option<Duration> {
         let used = || self.processes.iter().map(Process::cpu_time).sum();
         (!self.processes.is_empty()).then(used)
+    }
+
+    /// What becomes readable when one of its processes ends.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.processes.iter().map(Process::handle)
     }
 
     /// Fails if one of its processes has ended.

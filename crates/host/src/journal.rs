@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::namespace::{Namespace, is_name};
+use crate::namespace::{Namespace, is_interface_name, is_name};
+use crate::process::run;
 use crate::{Failure, Process, cgroup};
 
 /// The first line.
@@ -32,6 +33,8 @@ pub struct Journal {
     links: Vec<(PathBuf, PathBuf)>,
     /// Control groups.
     groups: Vec<PathBuf>,
+    /// Interfaces of this host that are elsewhere meanwhile: their names, and their names in which namespace.
+    interfaces: Vec<(String, String, String)>,
     stays: bool,
 }
 
@@ -77,6 +80,7 @@ impl Journal {
             namespaces: Vec::new(),
             links: Vec::new(),
             groups: Vec::new(),
+            interfaces: Vec::new(),
             stays: false,
         };
         journal.lock()?;
@@ -111,6 +115,7 @@ impl Journal {
             namespaces: Vec::new(),
             links: Vec::new(),
             groups: Vec::new(),
+            interfaces: Vec::new(),
             stays: false,
         };
         let owner = journal.read(&text);
@@ -146,6 +151,13 @@ impl Journal {
                 (Some("link"), Some(from), Some(to)) => self.links.push((from.into(), to.into())),
                 (Some("group"), Some(path), None) if self.is_own_group(path) => {
                     self.groups.push(path.into());
+                }
+                (Some("interface"), Some(name), Some(there))
+                    if [name, there].iter().all(|of| is_interface_name(of)) =>
+                {
+                    let namespace = words.next().filter(|of| is_name(of));
+                    let taken = namespace.map(|of| (name.into(), there.into(), of.into()));
+                    self.interfaces.extend(taken);
                 }
                 (Some("stays"), None, None) => self.stays = true,
                 (Some("changes"), None, None) => self.stays = false,
@@ -214,6 +226,69 @@ impl Journal {
         self.write(&format!("group {}\n", at.display()))?;
         self.groups.push(at.to_path_buf());
         Ok(())
+    }
+
+    /// Moves an interface of this host into a namespace, until all is taken down.
+    ///
+    /// # Errors
+    /// If there is none of this name, or somebody uses it: it has addresses.
+    pub(crate) fn take_interface(
+        &mut self,
+        name: &str,
+        to: &Namespace,
+        there: &str,
+    ) -> Result<(), Failure> {
+        let said = run(Command::new("ip").args(["-json", "address", "show", "dev", name]), "")?;
+        let all: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        let addresses = all[0]["addr_info"].as_array().into_iter().flatten();
+        // It loses all of them; those of the link itself come back.
+        let mut own = addresses.filter(|of| of["scope"] != "link");
+        if let Some(address) = own.find_map(|of| of["local"].as_str()) {
+            return Err(Failure::Impossible(format!(
+                "the interface '{name}' has the address {address}, which it would lose: `ip address flush dev {name}` if nobody needs it"
+            )));
+        }
+        self.write(&format!("interface {name}\t{there} {}\n", to.name))?;
+        self.interfaces.push((name.into(), there.into(), to.name.clone()));
+        let mut ip = self.marked(Command::new("ip"));
+        run(ip.args(["link", "set", "dev", name, "netns", &to.name, "name", there]), "")?;
+        to.ip(self, &format!("link set dev {there} up"))
+    }
+
+    /// Notes that an interface goes on to another namespace, if it is one that was taken.
+    pub(crate) fn moves_interface(
+        &mut self,
+        there: &str,
+        to: &Namespace,
+        new: &str,
+    ) -> Result<(), Failure> {
+        let Some(at) = self.interfaces.iter().position(|(_, of, _)| of == there) else {
+            return Ok(());
+        };
+        let name = self.interfaces[at].0.clone();
+        self.write(&format!("interface {name}\t{new} {}\n", to.name))?;
+        self.interfaces.push((name, new.into(), to.name.clone()));
+        Ok(())
+    }
+
+    /// Gives an interface back that was taken, if it is still there.
+    fn give_back(
+        &self,
+        (name, there, namespace): &(String, String, String),
+    ) -> Result<(), Failure> {
+        let own = self.namespaces.iter().any(|of| of.name == *namespace && of.is_there());
+        let is_there = || {
+            let mut ip = Command::new("ip");
+            run(ip.args(["-n", namespace, "link", "show", "dev", there]), "").is_ok()
+        };
+        if !own || !is_there() {
+            return Ok(());
+        }
+        let here = std::process::id();
+        let back =
+            format!("link set dev {there} down\nlink set dev {there} netns {here} name {name}");
+        run(Command::new("ip").args(["-n", namespace, "-batch", "-"]), &back)?;
+        run(Command::new("ip").args(["link", "set", "dev", name, "up"]), "").map(drop)
     }
 
     /// Makes a symbolic link.
@@ -307,6 +382,13 @@ impl Journal {
         let mut gone = Gone { processes: self.end_processes(&[]), ..Gone::default() };
         crate::launch::delete_all(&self, true);
         self.groups.iter().for_each(|group| cgroup::remove_all(group));
+        for taken in self.interfaces.iter().rev() {
+            first = first.and(self.give_back(taken));
+        }
+        if first.is_err() {
+            // With its namespace it would be gone.
+            return first.map(|()| gone);
+        }
         for namespace in self.namespaces.iter().rev() {
             match namespace.remove() {
                 Ok(was_there) => gone.namespaces += usize::from(was_there),
@@ -435,6 +517,7 @@ mod tests {
                 namespaces: Vec::new(),
                 links: Vec::new(),
                 groups: Vec::new(),
+                interfaces: Vec::new(),
                 stays: false,
             };
             journal.read(&String::from_utf8_lossy(&bytes));

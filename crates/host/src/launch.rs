@@ -1,5 +1,6 @@
 //! Environments: what the processes of NFs run in, one file each.
 
+mod elements;
 mod native;
 mod runc;
 
@@ -8,29 +9,39 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::confine::{Limits, User};
-use crate::{Failure, Journal, Process, cgroup};
+use crate::manifest::Privilege;
+use crate::{Failure, Journal, Namespace, Process, cgroup};
 
+pub(crate) use elements::Elements;
 pub(crate) use native::Native;
 pub(crate) use runc::{Container, Runc, delete_all};
 
 /// An NF that is to start.
 #[derive(Debug)]
-pub(crate) struct Start {
-    /// The number of its chain.
+pub(crate) struct Start<'a> {
+    /// How often it, or its chain, was started before.
     pub(crate) chain: u64,
     /// Its place in the chain.
     pub(crate) seat: usize,
     pub(crate) limits: Limits,
-    /// The NF's end of the socket to its host: its standard input.
-    pub(crate) socket: OwnedFd,
+    pub(crate) packets: Packets<'a>,
     /// Where what it prints goes.
     pub(crate) output: [Stdio; 2],
 }
 
+/// How packets come to an NF.
+#[derive(Debug)]
+pub(crate) enum Packets<'a> {
+    /// In memory. This is its end of the socket to its host, its standard input.
+    Shared(OwnedFd),
+    /// By interfaces of a namespace, where it has privileges.
+    Interfaces(&'a Namespace, &'a [Privilege]),
+}
+
 /// What the process of an NF runs in.
-pub(crate) trait Environment: std::fmt::Debug + Send {
+pub(crate) trait Environment: std::fmt::Debug + Send + Sync {
     /// Starts it.
-    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure>;
+    fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Running, Failure>;
 }
 
 /// An NF that was started.
@@ -45,6 +56,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// One of which nothing has to be removed but its process.
+    pub(crate) fn of(process: Process) -> Self {
+        Self { process, container: None, groups: Vec::new(), _user: None }
+    }
+
     /// Ends it at once, and removes what was made for it.
     pub(crate) fn destroy(&self) {
         self.process.destroy();

@@ -1,5 +1,6 @@
 //! Host chains: the manifests of `catena host up`.
 
+mod interfaces;
 mod written;
 
 use std::collections::BTreeSet;
@@ -16,11 +17,16 @@ use serde_saphyr::Spanned;
 use crate::confine::Limits;
 use crate::image::Image;
 
+pub(crate) use interfaces::INTERFACES;
+pub use interfaces::{Interfaces, Privilege};
+
 /// A chain of network functions in processes of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostChain {
     /// Its NFs, in the order of the chain.
     pub nfs: Vec<Nf>,
+    /// What carries packets from one to the next.
+    pub fabric: Fabric,
     /// Where packets come from, as a chain's input is bound: an interface, `tap:NAME`, `gen:…` or a capture file.
     pub input: String,
     /// Where they go to.
@@ -37,6 +43,8 @@ pub struct HostChain {
     pub priority: u32,
     /// The core of all NFs; the last that there is if nothing is said.
     pub core: Option<usize>,
+    /// The core of the switch's processes, if it has some; that of NFs if nothing is said.
+    pub switch_core: Option<usize>,
     /// What separates NFs of the chain.
     pub within: Within,
     /// How the turn goes from one to the next.
@@ -60,6 +68,31 @@ pub struct Nf {
     pub writes: bool,
     /// What it may use.
     pub limits: Limits,
+    /// What it finds in its namespace, if it is a program between two interfaces.
+    pub interfaces: Option<Interfaces>,
+}
+
+impl Nf {
+    /// One that may write to packets, and has no configuration.
+    pub fn new(name: &str, function: Function) -> Self {
+        Self {
+            name: name.to_string(),
+            function,
+            config: String::new(),
+            writes: true,
+            limits: Limits::default(),
+            interfaces: None,
+        }
+    }
+}
+
+/// What carries packets from one NF to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fabric {
+    /// Memory.
+    Shared,
+    /// Links of a kind of switch.
+    Links(String),
 }
 
 /// What a network function is.
@@ -69,8 +102,8 @@ pub enum Function {
     Click(String),
     /// A program and its arguments.
     Program(PathBuf, Vec<String>),
-    /// An image: an OCI layout.
-    Image(PathBuf),
+    /// An image, an OCI layout, and arguments in the place of its own.
+    Image(PathBuf, Vec<String>),
 }
 
 /// A list of choices: names, and what they stand for.
@@ -182,13 +215,8 @@ impl HostChain {
         output: String,
     ) -> Self {
         Self {
-            nfs: vec![Nf {
-                name: name.to_string(),
-                function,
-                config,
-                writes: true,
-                limits: Limits::default(),
-            }],
+            nfs: vec![Nf { config, ..Nf::new(name, function) }],
+            fabric: Fabric::Shared,
             input,
             output,
             driver: None,
@@ -197,6 +225,7 @@ impl HostChain {
             slice: None,
             priority: PRIORITY,
             core: None,
+            switch_core: None,
             within: Within::Temporal,
             hand_off: HandOff::Baton,
             overhead: OVERHEAD,
@@ -239,16 +268,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
             format!("a manifest of kind '{}', and not of `kind: HostChain`", written.kind.value);
         found.wrong(&written.kind, message, None);
     }
-    if let Some(fabric) = &written.fabric
-        && fabric.value != "shared"
-    {
-        let message = format!("'{}' is no fabric that can be made", fabric.value);
-        found.wrong(
-            fabric,
-            message,
-            Some("`fabric: shared` is: packets stay in memory that NFs share".into()),
-        );
-    }
+    let fabric = fabric(written, found);
     let mut nfs: Vec<Nf> = Vec::new();
     for nf in &written.nfs {
         if !is_name(&nf.name.value) {
@@ -260,7 +280,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         nfs.push(Nf {
             name: nf.name.value.clone(),
             function: function(nf, found, files),
-            config: nf.config.clone().unwrap_or_default(),
+            config: nf.config.as_ref().map(|config| config.value.clone()).unwrap_or_default(),
             writes: choose(
                 found,
                 "choice for `writes`",
@@ -269,6 +289,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
                 true,
             ),
             limits: limits(nf, found),
+            interfaces: interfaces(nf, &fabric, found),
         });
     }
     let nfs = in_order(&written.chain, nfs, found);
@@ -290,6 +311,16 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         }
         number
     });
+    if fabric != Fabric::Shared {
+        for end in [&io.input, &io.output] {
+            let name = end.value.strip_prefix("veth:").unwrap_or(&end.value);
+            if !crate::is_interface_name(name) {
+                let message = format!("'{}' is no end of a chain of links", end.value);
+                let help = "an interface of this host, or `veth:NAME`, which is made";
+                found.wrong(end, message, Some(help.into()));
+            }
+        }
+    }
     let schedule = &written.schedule;
     let policy =
         choose(found, "scheduling class", schedule.policy.as_ref(), &POLICIES, Policy::Cooperative);
@@ -311,7 +342,19 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
     if let Some(priority) = schedule.priority.as_ref().filter(|of| !(1..=98).contains(&of.value)) {
         found.wrong(priority, "priorities are 1 to 98".into(), None);
     }
-    let isolation = &written.isolation;
+    let nothing = written::Isolation::default();
+    let isolation = written.isolation.as_ref().map_or(&nothing, |of| &of.value);
+    if fabric != Fabric::Shared {
+        let help = || Some("`fabric: shared` has it".to_string());
+        if let Some(isolation) = &written.isolation {
+            found.wrong(isolation, "`isolation` is of NFs that share memory".into(), help());
+        }
+        if let Some(batch) = &io.batch {
+            found.wrong(batch, "`batch` is of NFs that share memory".into(), help());
+        }
+    } else if let Some(switch) = &schedule.switch {
+        found.wrong(switch, "NFs that share memory have no switch".into(), None);
+    }
     let overhead = isolation.overhead.as_ref().map_or(OVERHEAD, |text| {
         let share = found.quantity(text, Unit::Share);
         if !(0.001..=1.0).contains(&share) {
@@ -328,6 +371,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
     });
     HostChain {
         nfs,
+        fabric,
         input: io.input.value.clone(),
         output: io.output.value.clone(),
         driver,
@@ -336,11 +380,77 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         slice,
         priority: schedule.priority.as_ref().map_or(PRIORITY, |priority| priority.value),
         core: schedule.core.as_ref().map(|core| core.value),
+        switch_core: schedule.switch.as_ref().map(|core| core.value),
         within: choose(found, "separation", isolation.within.as_ref(), &WITHIN, Within::Temporal),
         hand_off: choose(found, "hand-off", isolation.hand_off.as_ref(), &HAND_OFF, HandOff::Auto),
         overhead,
         timeout,
     }
+}
+
+/// Names of links in manifests, and the kind of switch that makes them.
+const LINKS: Choices<&str, 2> = [("b2b", "direct"), ("bridge", "linux-bridge")];
+
+fn fabric(written: &written::HostChain, found: &mut Reading) -> Fabric {
+    let Some(fabric) = written.fabric.as_ref().filter(|of| of.value != "shared") else {
+        return Fabric::Shared;
+    };
+    let name = LINKS.iter().find(|(name, _)| *name == fabric.value);
+    let name = name.map_or(fabric.value.as_str(), |(_, kind)| kind);
+    match crate::fabric::find(name) {
+        Ok(of) if of.only_learns() => found.wrong(
+            fabric,
+            format!("'{name}' learns addresses, and cannot have packets go through a chain"),
+            Some("`b2b`, `bridge` or `ovs`".into()),
+        ),
+        Ok(_) => {}
+        Err(_) => {
+            let known = ["shared", "b2b", "bridge", "ovs", "catena", "catena-af-packet"];
+            let help = match nearest(&fabric.value, known) {
+                Some(near) => format!("'{near}'?"),
+                None => format!("one of {}", known.join(", ")),
+            };
+            found.wrong(fabric, format!("'{}' is no fabric", fabric.value), Some(help));
+        }
+    }
+    Fabric::Links(name.to_string())
+}
+
+/// What an NF finds in its namespace, if it is a program between interfaces.
+fn interfaces(nf: &written::Nf, fabric: &Fabric, found: &mut Reading) -> Option<Interfaces> {
+    let is_program = choose(
+        found,
+        "interface between NFs and packets",
+        nf.api.as_ref(),
+        &[("nf", false), ("veth", true)],
+        false,
+    );
+    match (is_program, fabric) {
+        (true, _) if nf.click.is_some() => {
+            let help = "leave `api` out: elements have the devices `eth0` and `eth1` there";
+            found.wrong(&nf.name, "elements are no program".into(), Some(help.into()));
+        }
+        (true, Fabric::Shared) => {
+            let help = "`fabric: b2b`, `bridge` or `ovs` for the chain";
+            let message = "a program between interfaces shares no memory".into();
+            found.wrong(&nf.name, message, Some(help.into()));
+        }
+        (false, Fabric::Links(_)) if nf.click.is_none() => {
+            let help = "`fabric: shared` for the chain; or `api: veth`, if it is a program between two interfaces";
+            let message = "an NF of the runtime has no interfaces".into();
+            found.wrong(&nf.name, message, Some(help.into()));
+        }
+        (true, Fabric::Links(_)) => {
+            if let Some(config) = &nf.config {
+                let help = "arguments of the program are behind its name";
+                let message = "`config` is of NFs with the runtime".into();
+                found.wrong(config, message, Some(help.into()));
+            }
+            return Some(interfaces::read(nf, found));
+        }
+        (false, _) => interfaces::refuse(nf, found),
+    }
+    None
 }
 
 /// Bytes of memory of an NF.
@@ -349,11 +459,19 @@ const MEMORY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 40;
 /// What elements may use if nothing is said. Their chain is proven in a thread, whose stack has half a gigabyte of addresses.
 const ELEMENTS: Limits = Limits { memory: 1 << 30, threads: 4 };
 
+/// What programs between interfaces may use if nothing is said: they have processes, too.
+const PROGRAMS: Limits = Limits { memory: 512 << 20, threads: 64 };
+
 /// Threads of an NF at most.
-const MOST_THREADS: u32 = 64;
+const MOST_THREADS: u32 = 1024;
 
 fn limits(nf: &written::Nf, found: &mut Reading) -> Limits {
-    let mut limits = if nf.click.is_some() { ELEMENTS } else { Limits::default() };
+    let is_program = nf.api.as_ref().is_some_and(|api| api.value == "veth");
+    let mut limits = match (nf.click.is_some(), is_program) {
+        (true, _) => ELEMENTS,
+        (_, true) => PROGRAMS,
+        _ => Limits::default(),
+    };
     if let Some(memory) = &nf.memory {
         limits.memory = (found.quantity(memory, Unit::Length) / 8.0) as u64;
         if !MEMORY.contains(&limits.memory) {
@@ -384,17 +502,20 @@ fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Fun
         (Some(click), None, None) => {
             Function::Click(format!("input -> {} -> output;", click.value))
         }
-        (None, None, Some(image)) => match files.image(&image.value) {
-            Ok(path) => Function::Image(path),
-            Err(why) => {
-                found.wrong(image, why, None);
-                nothing
+        (None, None, Some(image)) => {
+            let (path, arguments) = words(&image.value);
+            match files.image(&path) {
+                Ok(path) => Function::Image(path, arguments),
+                Err(why) => {
+                    found.wrong(image, why, None);
+                    nothing
+                }
             }
-        },
+        }
         (None, Some(program), None) => {
-            let mut words = program.value.split_whitespace().map(str::to_string);
-            match files.program(&words.next().unwrap_or_default()) {
-                Ok(path) => Function::Program(path, words.collect()),
+            let (path, arguments) = words(&program.value);
+            match files.program(&path) {
+                Ok(path) => Function::Program(path, arguments),
                 Err(why) => {
                     found.wrong(program, why, None);
                     nothing
@@ -412,6 +533,12 @@ fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Fun
             nothing
         }
     }
+}
+
+/// A path, and arguments.
+fn words(text: &str) -> (String, Vec<String>) {
+    let mut words = text.split_whitespace().map(str::to_string);
+    (words.next().unwrap_or_default(), words.collect())
 }
 
 /// The NFs that a chain names, in its order.
@@ -539,7 +666,7 @@ mod tests {
         let chain = HostChain::parse(FileId(0), GOOD, &mut Given).expect("it is good");
         let names: Vec<&str> = chain.nfs.iter().map(|nf| nf.name.as_str()).collect();
         assert_eq!(names, ["acl", "fw", "ids"]);
-        assert_eq!(chain.nfs[2].function, Function::Image("ids.oci".into()));
+        assert_eq!(chain.nfs[2].function, Function::Image("ids.oci".into(), vec![]));
         assert_eq!(chain.nfs[2].limits, Limits { memory: 64 << 20, threads: 4 });
         assert_eq!(chain.nfs[0].function, Function::Program("./acl".into(), vec!["-v".into()]));
         assert!(!chain.nfs[0].writes && chain.nfs[1].writes);
@@ -564,7 +691,7 @@ mod tests {
             ("image: ids.oci", "image: x.oci", "x.oci: no image"),
             ("memory: 64 MiB", "memory: 64", "'64' has no unit"),
             ("memory: 64 MiB", "memory: 64 kB", "16 MiB of memory"),
-            ("threads: 4", "threads: 0", "1 to 64 threads"),
+            ("threads: 4", "threads: 0", "1 to 1024 threads"),
             ("batch: 64", "batch: 0", "'0' is no batch"),
             ("driver: af-packet", "driver: x", "'x' is not an I/O mode"),
             ("slice: 20 ms", "slice: 20", "'20' has no unit"),
@@ -572,7 +699,12 @@ mod tests {
             ("policy: batch", "policy: rr", "the quantum of SCHED_RR"),
             ("within: copy", "within: c", "'c' is no separation"),
             ("timeout: 1 s", "timeout: 1 us", "timeouts are 1 ms to 60 s"),
-            ("nfs:", "fabric: ovs\nnfs:", "'ovs' is no fabric"),
+            ("nfs:", "fabric: ofs\nnfs:", "'ofs' is no fabric"),
+            ("nfs:", "fabric: macvlan\nnfs:", "'macvlan' learns addresses"),
+            ("nfs:", "fabric: b2b\nnfs:", "an NF of the runtime has no interfaces"),
+            ("writes: none", "api: veth", "shares no memory"),
+            ("writes: none", "forward: true", "`forward` of an NF that has no interfaces"),
+            ("core: 1", "switch: 1", "have no switch"),
             ("io: {in", "io: {on", "unknown field"),
         ] {
             let found = change(from, to);

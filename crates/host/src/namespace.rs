@@ -92,6 +92,16 @@ impl Namespace {
         named
     }
 
+    /// Its file.
+    pub(crate) fn file(&self) -> PathBuf {
+        Self::path(&self.name)
+    }
+
+    /// Opens its file, by which others can be put into it.
+    pub(crate) fn open(&self) -> Result<File, Failure> {
+        File::open(self.file()).map_err(Failure::at(&self.file()))
+    }
+
     /// Whether its name is still its own.
     pub(crate) fn is_there(&self) -> bool {
         std::fs::metadata(Self::path(&self.name)).is_ok_and(|of| of.ino() == self.number)
@@ -113,12 +123,10 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<T, Failure> {
-        let path = Self::path(&self.name);
         let enter = || {
-            let namespace = File::open(&path).map_err(Failure::at(&path))?;
             let network = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(namespace.as_fd(), network)
-                .map_err(|why| Failure::File(path.clone(), why.into()))?;
+            move_into_link_name_space(self.open()?.as_fd(), network)
+                .map_err(|why| Failure::File(self.file(), why.into()))?;
             work()
         };
         let ended = std::thread::scope(|scope| scope.spawn(enter).join());
@@ -127,13 +135,18 @@ impl Namespace {
 
     /// Turns IPv6 off there: no addresses are made up, and nothing is sent for it.
     pub(crate) fn turn_off_ipv6(&self) -> Result<(), Failure> {
+        // A kernel without IPv6 has nothing to turn off.
+        match self.set("ipv6/conf/default/disable_ipv6", "1") {
+            Err(Failure::File(_, why)) if why.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Sets a parameter of the network there.
+    pub(crate) fn set(&self, name: &str, value: &str) -> Result<(), Failure> {
         self.run(|| {
-            let path = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
-            // A kernel without IPv6 has nothing to turn off.
-            if path.exists() {
-                std::fs::write(path, "1").map_err(Failure::at(path))?;
-            }
-            Ok(())
+            let path = Path::new("/proc/sys/net").join(name);
+            std::fs::write(&path, value).map_err(Failure::at(&path))
         })
     }
 

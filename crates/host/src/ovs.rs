@@ -8,7 +8,8 @@ use crate::process::{needs, run};
 use crate::{Failure, Journal, Namespace, Process};
 
 /// What is run.
-const PROGRAMS: [&str; 4] = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"];
+const PROGRAMS: [&str; 5] =
+    ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"];
 
 /// Where Debian has the database's schema.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
@@ -87,6 +88,19 @@ impl OpenVSwitch {
             bridge.arg(format!("ofport_request={number}"));
         }
         run(&mut bridge, "").map(drop)
+    }
+
+    /// Has what comes at ports 1, 3, and so on leave at the next, and the other way round.
+    pub(crate) fn join_pairs(&self, journal: &Journal, ports: u32) -> Result<(), Failure> {
+        use std::fmt::Write;
+        let mut entries = String::new();
+        for port in 1..=ports {
+            let to = ((port - 1) ^ 1) + 1;
+            let _ = writeln!(entries, "in_port={port},actions=output:{to}");
+        }
+        let mut add = journal.marked(self.tool("ovs-ofctl"));
+        add.args(["add-flows", &format!("unix:{}", self.socket().display()), "-"]);
+        run(&mut add, &entries).map(drop)
     }
 
     /// Where its bridge listens for who installs entries.

@@ -1,8 +1,10 @@
 //! The host service: it starts a chain, moves packets through it, watches its NFs, and replaces a chain that fails.
 //!
-//! Three threads: one moves packets; one starts NFs, which end with it; the calling one watches.
+//! Three threads: one moves packets; one starts NFs, which end with it; the calling one watches. A chain whose NFs have
+//! [interfaces](linked) needs the last alone.
 
 mod control;
+mod linked;
 mod mover;
 
 use std::path::PathBuf;
@@ -20,12 +22,14 @@ use std::os::fd::OwnedFd;
 use crate::cgroup::Groups;
 use crate::chain::{Chain, Program, Watched, assemble};
 use crate::launch::{Environment, Native, Runc};
-use crate::manifest::{Function, HandOff, HostChain, Nf, Policy};
+use crate::manifest::{Fabric, Function, HandOff, HostChain, Nf, Policy};
 use crate::scheduler::{self, Class};
 use crate::{Failure, Journal};
 
 pub use crate::log::{Log, path as log_path};
+use control::Served;
 pub use control::{Client, NfStatus, Request, Status};
+use linked::Linked;
 use mover::Mover;
 
 /// Packets of a batch where the manifest does not say, to begin with.
@@ -55,17 +59,58 @@ pub(crate) struct Totals {
     pub(crate) lines: Vec<String>,
 }
 
+/// What a service is told from elsewhere.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    stop: AtomicBool,
+    restart: AtomicBool,
+    /// Becomes readable when there is something new.
+    wake: OwnedFd,
+}
+
+impl Orders {
+    fn new(journal: &Journal) -> Result<Arc<Self>, Failure> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let wake = wake.map_err(|why| Failure::File(journal.folder().into(), why.into()))?;
+        Ok(Arc::new(Self { stop: AtomicBool::new(false), restart: AtomicBool::new(false), wake }))
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    fn restart(&self) {
+        self.restart.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits until one of these processes ends, something is asked for, or some time is over.
+    fn wait(&self, processes: &[OwnedFd], longest: Duration) {
+        let mut fds: Vec<PollFd<'_>> =
+            processes.iter().map(|handle| PollFd::new(handle, PollFlags::IN)).collect();
+        fds.push(PollFd::new(&self.wake, PollFlags::IN));
+        let longest = Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: i64::from(longest.subsec_nanos()),
+        };
+        let _ = poll(&mut fds, Some(&longest));
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
 /// What the threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    stop: AtomicBool,
-    restart: AtomicBool,
+    orders: Arc<Orders>,
     /// The chain that packets go through.
     active: AtomicU64,
     /// The packets of a batch at most.
     batch: AtomicU64,
     over: AtomicBool,
-    wake: OwnedFd,
     totals: Mutex<Totals>,
     watched: Mutex<Vec<Watched>>,
     error: Mutex<Option<String>>,
@@ -79,17 +124,17 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     fn wake(&self) {
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        self.orders.wake();
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.orders.is_stopped()
     }
 }
 
 /// Ends a service from elsewhere.
 #[derive(Clone, Debug)]
-pub struct Handle(Arc<Shared>);
+pub struct Handle(Arc<Orders>);
 
 impl Handle {
     /// Ends it.
@@ -130,9 +175,13 @@ impl Chosen {
             Some(core) => core,
             None => cores.last().copied().unwrap_or(0),
         };
+        let shares_memory = spec.fabric == Fabric::Shared;
         let allowed = scheduler::may_be_fifo();
         let class = |policy| Class { policy, priority: spec.priority, slice: spec.slice };
         let (class, why) = match (spec.policy, allowed) {
+            (Policy::Cooperative, _) if !shares_memory => {
+                (class(Policy::Other), Policy::Other.to_string())
+            }
             (Policy::Cooperative, Ok(())) => {
                 (class(Policy::Fifo), "SCHED_FIFO, in the order of the chain".to_string())
             }
@@ -154,20 +203,30 @@ impl Chosen {
             HandOff::Yield => true,
             HandOff::Baton => false,
         };
-        let hand_off = if yields { "yield" } else { "baton" };
+        let hand_off = match (&spec.fabric, yields) {
+            (Fabric::Links(kind), _) => format!("links of {kind}"),
+            (Fabric::Shared, true) => "hand-off by yield".into(),
+            (Fabric::Shared, false) => "hand-off by baton".into(),
+        };
         Ok(Self {
             class: Some(class),
             yields,
             core,
-            why: format!("core {core}: {why}; hand-off by {hand_off}"),
+            why: format!("core {core}: {why}; {hand_off}"),
         })
     }
 }
 
 /// Runs a chain.
 pub struct Service {
-    prepared: Prepared,
+    prepared: Either,
     journal: Journal,
+}
+
+/// A chain whose NFs share memory, or have interfaces.
+enum Either {
+    Shared(Box<Prepared>),
+    Linked(Linked),
 }
 
 /// What a service needs before it runs.
@@ -183,7 +242,7 @@ struct Prepared {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("spec", &self.prepared.spec).finish_non_exhaustive()
+        f.debug_struct("Service").field("journal", &self.journal).finish_non_exhaustive()
     }
 }
 
@@ -196,7 +255,14 @@ impl Service {
     /// # Errors
     /// If an interface or a file cannot be opened, or what the manifest insists on is refused.
     pub fn new(spec: HostChain, elements: &Program, mut journal: Journal) -> Result<Self, Failure> {
-        match Prepared::new(spec, elements, &mut journal) {
+        let prepared = match spec.fabric.clone() {
+            Fabric::Shared => Prepared::new(spec, elements, &mut journal)
+                .map(|prepared| Either::Shared(Box::new(prepared))),
+            Fabric::Links(kind) => {
+                Linked::new(spec, &kind, &elements.0, &mut journal).map(Either::Linked)
+            }
+        };
+        match prepared {
             Ok(prepared) => Ok(Self { prepared, journal }),
             Err(why) => {
                 // Some of it may be there.
@@ -251,7 +317,7 @@ impl Prepared {
             Ok(match &nf.function {
                 Function::Click(_) => native(&elements.0, &elements.1),
                 Function::Program(path, arguments) => native(path, arguments),
-                Function::Image(path) => Box::new(Runc::new(path, journal)?),
+                Function::Image(path, arguments) => Box::new(Runc::new(path, arguments, journal)?),
             })
         };
         let environments = spec.nfs.iter().map(environment).collect::<Result<_, _>>()?;
@@ -261,15 +327,11 @@ impl Prepared {
                 nf.config.clone_from(text);
             }
         }
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let wake = wake.map_err(|why| Failure::File(journal.folder().into(), why.into()))?;
         let shared = Arc::new(Shared {
-            stop: AtomicBool::new(false),
-            restart: AtomicBool::new(false),
+            orders: Orders::new(journal)?,
             active: AtomicU64::new(0),
             batch: AtomicU64::new(u64::from(spec.batch.unwrap_or(BATCH))),
             over: AtomicBool::new(false),
-            wake,
             totals: Mutex::new(Totals {
                 dropped: vec![Default::default(); spec.nfs.len()],
                 ..Totals::default()
@@ -288,7 +350,10 @@ impl Prepared {
 impl Service {
     /// What ends it.
     pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.prepared.shared))
+        Handle(Arc::clone(match &self.prepared {
+            Either::Shared(prepared) => &prepared.shared.orders,
+            Either::Linked(linked) => linked.orders(),
+        }))
     }
 
     /// Runs it until its input ends or it is stopped; then all of it is taken down.
@@ -298,6 +363,10 @@ impl Service {
     pub fn run(self, control: Option<PathBuf>, say: Say<'_>) -> Result<Status, Failure> {
         let begin = Instant::now();
         let Self { prepared, journal } = self;
+        let prepared = match prepared {
+            Either::Shared(prepared) => *prepared,
+            Either::Linked(linked) => return linked.run(control, journal, say),
+        };
         let Prepared { spec, chosen, environments, devices, shared, spares } = prepared;
         let journal = Arc::new(journal);
         let spec = Arc::new(spec);
@@ -331,7 +400,8 @@ impl Service {
             let class = format!("{} started: {}", count(spec.nfs.len(), "NF"), chosen.why);
             say(&class);
             if let Some(path) = control {
-                control::serve(&path, Arc::clone(&shared), Arc::clone(&spec), begin)?;
+                let (shared, spec) = (Arc::clone(&shared), Arc::clone(&spec));
+                control::serve(&path, Arc::new(Serving { shared, spec, begin }))?;
             }
             let (give, take) = sync_channel(1);
             let mover = Mover {
@@ -347,7 +417,7 @@ impl Service {
             drop(give);
             watched
         })();
-        shared.stop.store(true, Ordering::Relaxed);
+        shared.orders.stop.store(true, Ordering::Relaxed);
         locked(&shared.watched).iter().for_each(Watched::fail);
         for thread in threads {
             let _ = thread.join();
@@ -366,6 +436,23 @@ impl Service {
             Some(error) => Err(Failure::Impossible(error)),
             None => ran.and(taken).map(|()| status),
         }
+    }
+}
+
+/// What a service is asked for while it runs.
+struct Serving {
+    shared: Arc<Shared>,
+    spec: Arc<HostChain>,
+    begin: Instant,
+}
+
+impl Served for Serving {
+    fn status(&self) -> Status {
+        control::status(&self.shared, &self.spec, self.begin)
+    }
+
+    fn restart(&self) {
+        self.shared.orders.restart();
     }
 }
 
@@ -575,7 +662,7 @@ impl Watch<'_> {
             chain.fail();
             return true;
         }
-        if chain.number == active && self.shared.restart.swap(false, Ordering::Relaxed) {
+        if chain.number == active && self.shared.orders.restart.swap(false, Ordering::Relaxed) {
             say("the chain is replaced, as it was asked for");
             chain.fail();
             return true;
@@ -610,11 +697,6 @@ impl Watch<'_> {
         let handles: Vec<OwnedFd> =
             handles.filter_map(|handle| handle.try_clone_to_owned().ok()).collect();
         drop(watched);
-        let mut fds: Vec<PollFd<'_>> =
-            handles.iter().map(|handle| PollFd::new(handle, PollFlags::IN)).collect();
-        fds.push(PollFd::new(&self.shared.wake, PollFlags::IN));
-        let longest = Timespec { tv_sec: 0, tv_nsec: longest.as_nanos() as i64 };
-        let _ = poll(&mut fds, Some(&longest));
-        let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
+        self.shared.orders.wait(&handles, longest);
     }
 }

@@ -18,10 +18,14 @@ fn image(
     arguments: &[String],
 ) -> Result<Function, Failure> {
     let to = folder.0.join(format!("{name}.oci"));
-    let program =
-        Program { name: name.into(), path: program.into(), arguments: arguments.to_vec() };
+    let program = Program {
+        name: name.into(),
+        path: program.into(),
+        arguments: arguments.to_vec(),
+        has_runtime: true,
+    };
     let journal = Journal::begin(&folder.0.join(format!("{name}.try")))?;
-    pack(&program, &to, journal).map(|_| Function::Image(to))
+    pack(&program, &to, journal).map(|_| Function::Image(to, Vec::new()))
 }
 
 fn with(nf: Nf, function: Function) -> Nf {
@@ -108,7 +112,7 @@ fn why_a_container_did_not_start_is_said() {
     let tar =
         Command::new("tar").arg("-xf").arg(folder.0.join("c.oci")).current_dir(&unpacked).status();
     assert!(tar.unwrap().success());
-    let function = Function::Image(unpacked.clone());
+    let function = Function::Image(unpacked.clone(), Vec::new());
     let (status, ..) =
         run(&folder, spec(&folder, vec![with(c("whole", "pass"), function.clone())], 10));
     assert_eq!(status.unwrap().sent, 10, "a folder is an image, too");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use catena_host::manifest::{Function, HandOff, Nf, Policy, Within};
-use catena_host::{Journal, Limits, Service};
+use catena_host::{Journal, Service};
 use support::{Folder, c, frame, in_order, is_root, left, number, run, rust, spec};
 
 #[test]
@@ -132,13 +132,7 @@ fn memory_that_an_nf_may_only_read_cannot_be_opened_for_writing() {
 
 #[test]
 fn why_an_nf_did_not_start_is_said() {
-    let program = |path: &str| Nf {
-        name: "odd".into(),
-        function: Function::Program(path.into(), Vec::new()),
-        config: String::new(),
-        writes: true,
-        limits: Limits::default(),
-    };
+    let program = |path: &str| Nf::new("odd", Function::Program(path.into(), Vec::new()));
     for (nf, expected) in [
         (program("/bin/true"), "'odd' ended before it was ready: it exited with status 0"),
         (program("/nonexistent/nf"), "/nonexistent/nf"),

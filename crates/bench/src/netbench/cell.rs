@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use host::fabric::{Fabric, INTERFACE, Running, mac};
+use host::fabric::{Fabric, INTERFACE, Ports, Running, mac};
 use host::{Failure, Journal, Namespace};
 
 use super::application::{Order, Outcome, Role, State};
@@ -148,13 +148,13 @@ pub(super) fn run(
         namespaces.push(made.journal().namespace(&format!("{name}-{port}"))?);
     }
     let (_, cores) = setting.cores(cell.cores);
-    let ports = (namespaces.len(), cores);
+    let ports = Ports::learning(namespaces.len());
     let name = format!("{name}-switch");
     let go_on = || !(setting.is_stopped)();
-    let switch =
-        Running::start(fabric, made.journal(), &name, ports, &setting.request.program, &go_on)?;
+    let program = &setting.request.program;
+    let switch = Running::start(fabric, made.journal(), &name, &ports, cores, program, &go_on)?;
     for (port, namespace) in namespaces.iter().enumerate() {
-        switch.connect(made.journal(), port, namespace)?;
+        switch.connect(made.journal(), port, namespace, INTERFACE)?;
     }
     let site =
         Site { setting, cell, journal: made.journal(), namespaces: &namespaces, switch: &switch };

@@ -192,9 +192,15 @@ fn devices_and_cores_together_do_what_chains_do() {
         fs::write(&golden, &text).unwrap();
     }
     let expected = fs::read_to_string(&golden).unwrap_or_default();
-    let (now, before): (BTreeSet<_>, BTreeSet<_>) = (text.lines().collect(), expected.lines().collect());
+    let (now, before): (BTreeSet<_>, BTreeSet<_>) =
+        (text.lines().collect(), expected.lines().collect());
     let mut unlike = String::new();
-    for (sign, line) in before.difference(&now).map(|l| ('-', l)).chain(now.difference(&before).map(|l| ('+', l))).take(20) {
+    for (sign, line) in before
+        .difference(&now)
+        .map(|l| ('-', l))
+        .chain(now.difference(&before).map(|l| ('+', l)))
+        .take(20)
+    {
         let _ = writeln!(unlike, "{sign} {line}");
     }
     assert!(

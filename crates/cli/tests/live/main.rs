@@ -6,6 +6,7 @@ mod change;
 mod deploy;
 mod dispatch;
 mod lease;
+mod links;
 mod load;
 mod manners;
 mod namespaces;

@@ -2,12 +2,10 @@
 //! otherwise.
 
 use std::fmt::Write as _;
-use std::io::ErrorKind;
-use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::{Fabric, Site, ended, near_end};
+use super::{Fabric, Joins, LOG, Site, near_end};
+use crate::launch::Elements;
 use crate::{Failure, Process};
 
 /// A switch of elements.
@@ -52,8 +50,15 @@ fn learning(ports: usize) -> String {
     text
 }
 
-/// How often it is looked whether the process has ended while it starts.
-const LOOK: Duration = Duration::from_millis(20);
+/// What comes at a port leaves at the other one of its pair.
+fn pairs(ports: usize) -> String {
+    let mut text = String::new();
+    for port in 0..ports {
+        let _ =
+            writeln!(text, "FromDevice({}) -> ToDevice({});", near_end(port), near_end(port ^ 1));
+    }
+    text
+}
 
 impl Fabric for Switch {
     fn name(&self) -> String {
@@ -81,36 +86,23 @@ impl Fabric for Switch {
             Some(file) => file.canonicalize().map_err(Failure::at(file))?,
             None => {
                 let file = folder.join("switch.click");
-                std::fs::write(&file, learning(ports)).map_err(Failure::at(&file))?;
+                let text = match at.joins {
+                    Joins::All => learning(ports),
+                    Joins::Pairs => pairs(ports),
+                };
+                std::fs::write(&file, text).map_err(Failure::at(&file))?;
                 file
             }
         };
-        // It says there when its interfaces are open.
-        let address = folder.join("notify");
-        let socket = UnixDatagram::bind(&address).map_err(Failure::at(&address))?;
-        socket.set_read_timeout(Some(LOOK)).map_err(Failure::at(&address))?;
-        let mut command = at.namespace.command(at.program);
-        command.arg("run").arg(&file).args(["--control", "none", "--io", self.io]);
-        for port in 0..ports {
-            let name = near_end(port);
-            command.arg("--in").arg(format!("{name}=dev:{name}"));
-        }
-        let cores: Vec<String> = at.cores.iter().map(usize::to_string).collect();
-        command.arg("--cores").arg(cores.join(",")).env("NOTIFY_SOCKET", &address);
-        let process = at.journal.start(&mut command, &at.output())?;
-        loop {
-            let mut said = [0; 256];
-            match socket.recv(&mut said) {
-                Ok(count) if said[..count].starts_with(b"READY=1") => return Ok(vec![process]),
-                Err(why)
-                    if !matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                {
-                    return Err(Failure::File(address, why));
-                }
-                _ if !process.is_running() => return Err(ended(folder)),
-                _ if !(at.go_on)() => return Err(Failure::Interrupted),
-                _ => {}
-            }
-        }
+        let interfaces: Vec<String> = (0..ports).map(near_end).collect();
+        let elements = Elements {
+            program: at.program,
+            file: &file,
+            io: self.io,
+            interfaces: &interfaces,
+            cores: at.cores,
+            name: LOG,
+        };
+        Ok(vec![elements.start(at.namespace, at.journal, at.go_on)?])
     }
 }

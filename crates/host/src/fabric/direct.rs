@@ -20,9 +20,15 @@ impl Fabric for Direct {
         kernel_makes("link add name a type veth peer name b", "CONFIG_VETH")
     }
 
-    fn links(&self, ports: usize) -> String {
+    fn taken(&self, port: usize) -> String {
+        // It becomes what would be the other end.
+        far_end(port ^ 1)
+    }
+
+    fn links(&self, ports: usize, taken: &[usize]) -> String {
         let mut text = String::new();
-        for port in (0..ports).step_by(2) {
+        let is_free = |port: &usize| !taken.contains(port) && !taken.contains(&(port + 1));
+        for port in (0..ports).step_by(2).filter(is_free) {
             let [(near, near_mac), (far, far_mac)] =
                 [port, port + 1].map(|port| (far_end(port), mac(port)));
             let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Fabric, Site, kernel_makes, near_end};
+use super::{Fabric, Joins, Site, kernel_makes, near_end};
 use crate::{Failure, Process};
 
 pub(super) struct LinuxBridge;
@@ -21,11 +21,23 @@ impl Fabric for LinuxBridge {
     }
 
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
-        let mut text = String::from("link add name br0 type bridge mcast_snooping 0\n");
-        for port in 0..ports {
-            let _ = writeln!(text, "link set dev {} master br0", near_end(port));
+        let of_one = match at.joins {
+            Joins::All => ports,
+            Joins::Pairs => 2,
+        };
+        let mut text = String::new();
+        for bridge in 0..ports.div_ceil(of_one) {
+            let _ = writeln!(text, "link add name br{bridge} type bridge mcast_snooping 0");
+            for port in (bridge * of_one..ports).take(of_one) {
+                let near = near_end(port);
+                let _ = writeln!(text, "link set dev {near} master br{bridge}");
+                if at.joins == Joins::Pairs {
+                    // There is but one port that a frame can go to.
+                    let _ = writeln!(text, "link set dev {near} type bridge_slave learning off");
+                }
+            }
+            let _ = writeln!(text, "link set dev br{bridge} up");
         }
-        text += "link set dev br0 up\n";
         at.namespace.ip(at.journal, &text)?;
         Ok(Vec::new())
     }

@@ -17,10 +17,14 @@ impl Fabric for Macvlan {
     }
 
     fn look(&self) -> Result<String, String> {
-        kernel_makes(&self.links(1), "CONFIG_MACVLAN")
+        kernel_makes(&self.links(1, &[]), "CONFIG_MACVLAN")
     }
 
-    fn links(&self, ports: usize) -> String {
+    fn only_learns(&self) -> bool {
+        true
+    }
+
+    fn links(&self, ports: usize, _: &[usize]) -> String {
         let mut text = format!(
             "link add name below mtu {MTU} type veth peer name other mtu {MTU}\n\
              link set dev below up\nlink set dev other up\n"

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Fabric, Site, near_end};
+use super::{Fabric, Joins, Site, near_end};
 use crate::ovs::{Bridge, OpenVSwitch};
 use crate::process::run;
 use crate::{Failure, Process};
@@ -33,7 +33,14 @@ impl Fabric for Ovs {
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
         let ports: Vec<_> = (0..ports).map(|port| (near_end(port), port as u32 + 1)).collect();
         let switch = OpenVSwitch::at(&at.journal.folder().join("ovs"));
-        switch.start(at.journal, at.namespace, Bridge::Learning, &ports)?;
+        let does = match at.joins {
+            Joins::All => Bridge::Learning,
+            Joins::Pairs => Bridge::Entries,
+        };
+        switch.start(at.journal, at.namespace, does, &ports)?;
+        if at.joins == Joins::Pairs {
+            switch.join_pairs(at.journal, ports.len() as u32)?;
+        }
         Ok(vec![switch.process()?])
     }
 }

@@ -12,7 +12,7 @@ use super::layout::{Descriptor, Index, Platform, hex, kind};
 use super::{ABI_LABEL, ARCHITECTURE, Configuration, Manifest, RootFs, Run};
 use crate::cgroup::Groups;
 use crate::chain::{PATIENCE, explain};
-use crate::launch::{Environment, Native, Start};
+use crate::launch::{Environment, Native, Packets, Start};
 use crate::{Failure, Journal, Limits};
 
 /// A program that becomes an image.
@@ -24,6 +24,8 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Whether it is an NF of the runtime, and not one between two interfaces.
+    pub has_runtime: bool,
 }
 
 /// What was made.
@@ -37,8 +39,8 @@ pub struct Packed {
     pub digest: String,
 }
 
-/// Makes an image at a path: a tar file, or a folder if the path ends with `/`. The same program gives the same bytes. That the program
-/// is an NF of this host's ABI is tried: it is started, and ended when it has said so.
+/// Makes an image at a path: a tar file, or a folder if the path ends with `/`. The same program gives the same bytes. That a program
+/// with the runtime is an NF of this host's ABI is tried: it is started, and ended when it has said so.
 ///
 /// # Errors
 /// If the program is no NF or not for this host, a library is not found, or the image is there.
@@ -62,7 +64,9 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
     if to.exists() {
         return Err(taken(to, std::io::ErrorKind::AlreadyExists.into()));
     }
-    greet(program, journal)?;
+    if program.has_runtime {
+        greet(program, journal)?;
+    }
     let libraries = match &elf.loader {
         Some(loader) => libraries(loader, path)?,
         None => BTreeSet::new(),
@@ -75,7 +79,7 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
         layer.file(library, &bytes)?;
     }
     // Places that a container runtime mounts to.
-    for folder in ["/dev", "/proc", "/sys", "/tmp"] {
+    for folder in ["/dev", "/proc", "/run", "/sys", "/tmp"] {
         layer.folder(Path::new(folder))?;
     }
     let folders: BTreeSet<String> =
@@ -90,7 +94,9 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
         entrypoint: Some(entrypoint.collect()),
         env: Some(variables),
         working_dir: Some("/".into()),
-        labels: Some([(ABI_LABEL.to_string(), nf::VERSION.to_string())].into()),
+        labels: program
+            .has_runtime
+            .then(|| [(ABI_LABEL.to_string(), nf::VERSION.to_string())].into()),
         cmd: None,
     };
     let (files, layer) = layer.finish()?;
@@ -130,7 +136,8 @@ fn greet(program: &Program, journal: &Journal) -> Result<(), Failure> {
     line.set_patience(PATIENCE).map_err(wrong)?;
     let output = [Stdio::null(), Stdio::inherit()];
     let limits = Limits { threads: 16, ..Limits::default() };
-    let start = Start { chain: 1, seat: 0, limits, socket, output };
+    let packets = Packets::Shared(socket);
+    let start = Start { chain: 1, seat: 0, limits, packets, output };
     let (path, arguments) = (program.path.clone(), program.arguments.clone());
     let environment = Native { program: path, arguments, groups: Groups::default() };
     let running = environment.start(start, journal)?;

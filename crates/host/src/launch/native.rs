@@ -5,15 +5,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use super::{Environment, Running, Start};
+use super::{Environment, Packets, Running, Start};
 use crate::cgroup::Groups;
 use crate::confine::User;
-use crate::{Failure, Journal, confine, sys};
+use crate::manifest::Privilege;
+use crate::sys::{self, Confinement};
+use crate::{Failure, Journal, confine};
 
 /// The folder of programs that NFs start, if they do.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A program with its arguments, and the control groups of its service.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct Native {
 }
 
 impl Environment for Native {
-    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure> {
+    fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Running, Failure> {
         let [output, errors] = start.output;
         let is_root = rustix::process::geteuid().is_root();
         // Kept until the program has started.
@@ -42,13 +44,27 @@ impl Environment for Native {
         command.arg0(&self.program).args(&self.arguments);
         command.env_clear().env("PATH", PATH).process_group(0);
         let user = if is_root { Some(User::take()?) } else { None };
-        if let Some(user) = &user {
-            command.uid(user.number()).gid(user.number());
-        }
-        let filters = confine::filters(start.limits);
-        let filters = filters.map_err(|why| Failure::Impossible(format!("system calls: {why}")))?;
-        sys::confine(&mut command, filters, confine::limits(start.limits, is_root));
-        command.stdin(start.socket).stdout(output).stderr(errors);
+        let (input, filters, descriptors, network, privileges) = match start.packets {
+            Packets::Shared(socket) => {
+                let filters = confine::filters(start.limits);
+                (Stdio::from(socket), filters, confine::DESCRIPTORS, None, &[][..])
+            }
+            Packets::Interfaces(namespace, privileges) => (
+                Stdio::null(),
+                confine::filters_of_programs(),
+                confine::DESCRIPTORS_OF_PROGRAMS,
+                Some(namespace.open()?),
+                privileges,
+            ),
+        };
+        let confinement = Confinement {
+            network,
+            user: user.as_ref().map(|of| (of.number(), Privilege::capabilities(privileges))),
+            filters: filters.map_err(|why| Failure::Impossible(format!("system calls: {why}")))?,
+            limits: confine::limits(start.limits, descriptors, is_root),
+        };
+        sys::confine(&mut command, confinement);
+        command.stdin(input).stdout(output).stderr(errors);
         let process = journal.start_as_is(&mut command);
         drop(opened);
         let process = process.map_err(|why| match why {

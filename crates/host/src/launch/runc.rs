@@ -5,10 +5,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use super::{Environment, Running, Start};
-use crate::confine::{self, Limits, User};
+use super::{Environment, Packets, Running, Start};
+use crate::confine::{self, User};
 use crate::image::Image;
 use crate::process::{MARK, needs};
 use crate::{Failure, Journal, Process, cgroup};
@@ -34,7 +35,11 @@ pub(crate) struct Runc {
 
 impl Runc {
     /// Writes an image's files, once for all that run it.
-    pub(crate) fn new(path: &Path, journal: &Journal) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        path: &Path,
+        arguments: &[String],
+        journal: &Journal,
+    ) -> Result<Self, Failure> {
         if !rustix::process::geteuid().is_root() {
             return Err(Failure::Impossible(
                 "containers are started by root here: use sudo, or `program:` in the place of `image:`".into(),
@@ -58,19 +63,35 @@ impl Runc {
         }
         Ok(Self {
             root,
-            arguments: image.arguments(),
+            arguments: if arguments.is_empty() { image.arguments() } else { arguments.to_vec() },
             environment: image.environment(),
             folder: image.folder(),
         })
     }
 
     /// The container's configuration, as the OCI runtime specification has it.
-    fn configuration(&self, limits: Limits, user: u32, id: &str, mark: &str) -> Value {
-        let Limits { memory, threads } = limits;
+    fn configuration(&self, start: &Start<'_>, user: u32, id: &str, mark: &str) -> Value {
+        let limits = start.limits;
+        let (network, privileges, seccomp, descriptors) = match &start.packets {
+            Packets::Shared(_) => {
+                (json!({ "type": "network" }), &[][..], confine::oci(limits), confine::DESCRIPTORS)
+            }
+            Packets::Interfaces(namespace, privileges) => (
+                json!({ "type": "network", "path": namespace.file() }),
+                *privileges,
+                confine::oci_of_programs(),
+                confine::DESCRIPTORS_OF_PROGRAMS,
+            ),
+        };
+        // No more than this process may have.
+        let descriptors =
+            getrlimit(Resource::Nofile).maximum.map_or(descriptors, |most| most.min(descriptors));
+        let has: Vec<&str> = privileges.iter().map(|of| of.capability()).collect();
         let mut environment = self.environment.clone();
         environment.push(format!("{MARK}={mark}"));
-        let namespaces = ["pid", "ipc", "uts", "mount", "network", "cgroup"];
-        let namespaces = namespaces.map(|kind| json!({ "type": kind }));
+        let namespaces = ["pid", "ipc", "uts", "mount", "cgroup"];
+        let mut namespaces = namespaces.map(|kind| json!({ "type": kind })).to_vec();
+        namespaces.push(network);
         let limit = |name: &str, most: u64| json!({ "type": name, "soft": most, "hard": most });
         let mount = |to: &str, kind: &str, options: &[&str]| json!({ "destination": to, "type": kind, "source": kind, "options": options });
         json!({
@@ -81,9 +102,11 @@ impl Runc {
                 "args": self.arguments,
                 "env": environment,
                 "cwd": self.folder,
-                "capabilities": {},
+                "capabilities": {
+                    "bounding": has, "effective": has, "inheritable": has, "permitted": has, "ambient": has,
+                },
                 "noNewPrivileges": true,
-                "rlimits": [limit("RLIMIT_NOFILE", confine::DESCRIPTORS), limit("RLIMIT_CORE", 0)],
+                "rlimits": [limit("RLIMIT_NOFILE", descriptors), limit("RLIMIT_CORE", 0)],
             },
             "root": { "path": self.root, "readonly": true },
             "hostname": "nf",
@@ -91,16 +114,17 @@ impl Runc {
                 mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
                 mount("/dev", "tmpfs", &["nosuid", "noexec", "mode=755", "size=64k"]),
                 mount("/tmp", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=16m"]),
+                mount("/run", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=16m"]),
             ],
             "linux": {
                 "cgroupsPath": format!("/{id}"),
                 "namespaces": namespaces,
                 "resources": {
-                    "memory": { "limit": memory },
-                    "pids": { "limit": threads + RUNC_TASKS },
+                    "memory": { "limit": limits.memory },
+                    "pids": { "limit": limits.threads + RUNC_TASKS },
                     "devices": [{ "allow": false, "access": "rwm" }],
                 },
-                "seccomp": confine::oci(limits),
+                "seccomp": seccomp,
                 "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/timer_list"],
                 "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
             },
@@ -109,14 +133,14 @@ impl Runc {
 }
 
 impl Environment for Runc {
-    fn start(&self, start: Start, journal: &Journal) -> Result<Running, Failure> {
+    fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Running, Failure> {
         let id = format!("catena-{}-{}-{}", journal.mark(), start.chain, start.seat);
         let bundle = journal.folder().join("bundles").join(&id);
         std::fs::create_dir_all(&bundle).map_err(Failure::at(&bundle))?;
         let container = Container { state: journal.folder().join(STATE), bundle, id };
         let user = User::take()?;
         let configuration =
-            self.configuration(start.limits, user.number(), &container.id, journal.mark());
+            self.configuration(&start, user.number(), &container.id, journal.mark());
         let started = container.start(&configuration, start, journal);
         if started.is_err() {
             container.delete();
@@ -143,7 +167,7 @@ impl Container {
     fn start(
         &self,
         configuration: &Value,
-        start: Start,
+        start: Start<'_>,
         journal: &Journal,
     ) -> Result<Process, Failure> {
         let path = self.bundle.join("config.json");
@@ -152,7 +176,11 @@ impl Container {
         let mut create = self.runc(journal, "create");
         create.arg("--bundle").arg(&self.bundle).arg("--pid-file").arg(&number).arg(&self.id);
         let [output, errors] = start.output;
-        self.finish(create.stdin(start.socket).stdout(output).stderr(errors))?;
+        let input = match start.packets {
+            Packets::Shared(socket) => Stdio::from(socket),
+            Packets::Interfaces(..) => Stdio::null(),
+        };
+        self.finish(create.stdin(input).stdout(output).stderr(errors))?;
         drop(create);
         let process = std::fs::read_to_string(&number).map_err(Failure::at(&number))?;
         let process = process.trim().parse().ok().and_then(Process::open);

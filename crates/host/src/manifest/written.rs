@@ -1,5 +1,7 @@
 //! A host chain as it is written.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -13,8 +15,7 @@ pub(super) struct HostChain {
     pub(super) io: Io,
     #[serde(default)]
     pub(super) schedule: Schedule,
-    #[serde(default)]
-    pub(super) isolation: Isolation,
+    pub(super) isolation: Option<Spanned<Isolation>>,
 }
 
 #[derive(Deserialize)]
@@ -26,8 +27,13 @@ pub(super) struct Nf {
     pub(super) image: Option<Spanned<String>>,
     pub(super) memory: Option<Spanned<String>>,
     pub(super) threads: Option<Spanned<u32>>,
-    pub(super) config: Option<String>,
+    pub(super) config: Option<Spanned<String>>,
     pub(super) writes: Option<Spanned<String>>,
+    pub(super) api: Option<Spanned<String>>,
+    pub(super) addresses: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
+    pub(super) routes: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) forward: Option<Spanned<bool>>,
+    pub(super) privileges: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +54,7 @@ pub(super) struct Schedule {
     pub(super) slice: Option<Spanned<String>>,
     pub(super) priority: Option<Spanned<u32>>,
     pub(super) core: Option<Spanned<usize>>,
+    pub(super) switch: Option<Spanned<usize>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -15,7 +15,7 @@ use super::{HostChain, Shared, locked, spawn};
 use crate::Failure;
 
 /// The version of requests and answers.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// Bytes of a request or an answer at most.
 const LONGEST: u64 = 1 << 20;
@@ -40,7 +40,7 @@ struct Asked {
 }
 
 /// What an NF does.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct NfStatus {
     /// Its name.
     pub name: String,
@@ -63,7 +63,7 @@ pub struct NfStatus {
 }
 
 /// How a service does.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Status {
     /// The version of this answer.
     pub version: u32,
@@ -71,6 +71,9 @@ pub struct Status {
     pub process: u32,
     /// Seconds since it began.
     pub seconds: f64,
+    /// What carries packets from one NF to the next: `shared`, or a kind of switch. With the latter, what is counted is what the
+    /// kernel counts on interfaces, in both directions; batches there are none.
+    pub fabric: String,
     /// Packets that came.
     pub received: u64,
     /// Packets that were sent.
@@ -143,6 +146,7 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
         version: VERSION,
         process: std::process::id(),
         seconds: begin.elapsed().as_secs_f64(),
+        fabric: "shared".into(),
         received: totals.received,
         sent: totals.sent,
         too_long: totals.too_long,
@@ -159,32 +163,31 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
     }
 }
 
+/// A service that can be asked.
+pub(super) trait Served: Send + Sync {
+    /// How it does.
+    fn status(&self) -> Status;
+
+    /// Has all of it begin anew.
+    fn restart(&self);
+}
+
 /// Serves a socket from now on.
-pub(super) fn serve(
-    path: &Path,
-    shared: Arc<Shared>,
-    spec: Arc<HostChain>,
-    begin: Instant,
-) -> Result<(), Failure> {
+pub(super) fn serve(path: &Path, served: Arc<dyn Served>) -> Result<(), Failure> {
     let made = GuardedPath::make(path).and_then(GuardedPath::listen);
     let (listener, file) = made.map_err(Failure::at(path))?;
     let work = move || {
         let file = file;
         // One after the other: answers are short, and nobody keeps others waiting for long.
         for stream in listener.incoming().flatten() {
-            let _ = answer(&stream, &shared, &spec, begin);
+            let _ = answer(&stream, served.as_ref());
         }
         drop(file);
     };
     spawn("control", work).map(drop)
 }
 
-fn answer(
-    mut stream: &UnixStream,
-    shared: &Shared,
-    spec: &HostChain,
-    begin: Instant,
-) -> std::io::Result<()> {
+fn answer(mut stream: &UnixStream, served: &dyn Served) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
@@ -196,10 +199,9 @@ fn answer(
         }
         Ok(Asked { request, .. }) => {
             if request == Request::Restart {
-                shared.restart.store(true, Ordering::Relaxed);
-                shared.wake();
+                served.restart();
             }
-            Ok(status(shared, spec, begin))
+            Ok(served.status())
         }
     };
     let text = match reply {

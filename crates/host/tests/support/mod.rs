@@ -301,25 +301,14 @@ pub(crate) fn rust(name: &str, config: &str) -> Nf {
     let words = ["--exact", "support::nf_acts", "--nocapture", "--quiet", "--test-threads=1"]
         .map(str::to_string);
     let function = Function::Program(std::env::current_exe().unwrap(), words.to_vec());
-    Nf {
-        name: name.into(),
-        function,
-        config: config.into(),
-        writes: true,
-        // The harness of tests runs each in a thread.
-        limits: Limits { threads: 2, ..Limits::default() },
-    }
+    // The harness of tests runs each in a thread.
+    let limits = Limits { threads: 2, ..Limits::default() };
+    Nf { config: config.into(), limits, ..Nf::new(name, function) }
 }
 
 pub(crate) fn c(name: &str, config: &str) -> Nf {
     let function = Function::Program(in_c(), Vec::new());
-    Nf {
-        name: name.into(),
-        function,
-        config: config.into(),
-        writes: true,
-        limits: Limits::default(),
-    }
+    Nf { config: config.into(), ..Nf::new(name, function) }
 }
 
 /// A folder for a test's files, which goes with it.

@@ -381,6 +381,9 @@ fn nanoseconds(of: Option<f64>) -> String {
 /// What a chain counts, as people read it.
 pub(crate) fn shown(status: &Status) -> String {
     let mut text = String::new();
+    if status.fabric != "shared" {
+        return shown_of_links(status);
+    }
     let _ = writeln!(
         text,
         "{} packets came, {} were sent, in {} batches of up to {}; {} ns a batch",
@@ -418,6 +421,28 @@ pub(crate) fn shown(status: &Status) -> String {
         if count > 0 {
             let _ = writeln!(text, "{} {what}", grouped(count));
         }
+    }
+    status.remarks.iter().for_each(|line| {
+        let _ = writeln!(text, "{line}");
+    });
+    text
+}
+
+/// The same of a chain whose NFs have interfaces.
+fn shown_of_links(status: &Status) -> String {
+    let mut text = format!(
+        "{} frames came at the beginning, {} were sent at the end\n",
+        grouped(status.received),
+        grouped(status.sent)
+    );
+    let mut table = Table::new(["NF", "process", "frames in", "frames out"]);
+    for nf in &status.nfs {
+        let (received, passed) = (grouped(nf.received), grouped(nf.passed));
+        table.row([nf.name.clone(), nf.process.to_string(), received, passed]);
+    }
+    text += &table.render();
+    if status.failures > 0 {
+        let _ = writeln!(text, "{} NFs ended and were started again", grouped(status.failures));
     }
     status.remarks.iter().for_each(|line| {
         let _ = writeln!(text, "{line}");

@@ -80,7 +80,7 @@ struct Run {
 /// Make an image of a network function: an OCI layout with its program and shared libraries
 ///
 /// A host chain runs it as `image: acl.oci`; other container tools read it, too. The program is started for a moment, to see
-/// that it is a network function.
+/// that it is a network function; with `--api veth`, it is any program, for a place between two interfaces.
 #[derive(Args, Debug)]
 struct Pack {
     /// The program, or the folder of one that `catena nf init` began
@@ -88,9 +88,20 @@ struct Pack {
     /// The image, which is made: a tar file, or a folder if it ends with `/`
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// How packets come to it
+    #[arg(long, value_enum, default_value = "nf")]
+    api: Api,
     /// Arguments of the program, after `--`
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Api {
+    /// By the runtime, in memory
+    Nf,
+    /// By two interfaces of the kernel
+    Veth,
 }
 
 /// Runs the command.
@@ -208,7 +219,8 @@ fn wrap(pack: &Pack) -> Result<ExitCode, Failure> {
         )
         .into());
     }
-    let program = image::Program { name, path, arguments: pack.arguments.clone() };
+    let (arguments, has_runtime) = (pack.arguments.clone(), pack.api == Api::Nf);
+    let program = image::Program { name, path, arguments, has_runtime };
     let packed = image::pack(&program, &pack.output, journal()?);
     let packed = packed.map_err(|why| Failure::Message(why.to_string()))?;
     let mut text = String::new();

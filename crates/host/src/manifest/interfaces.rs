@@ -1,0 +1,182 @@
+//! What the manifest says of NFs that have interfaces.
+
+use std::net::IpAddr;
+
+use ir::nearest;
+use ir::yaml::Reading;
+use rustix::thread::CapabilitySet;
+use serde_saphyr::Spanned;
+
+use super::written;
+
+/// The interfaces of an NF: the one that packets of the chain come by, and the one that they leave by.
+pub(crate) const INTERFACES: [&str; 2] = ["eth0", "eth1"];
+
+/// What an NF finds in its namespace, where it has its interfaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interfaces {
+    /// Addresses of each, as `ip address` takes them.
+    pub addresses: [Vec<String>; 2],
+    /// Routes, as `ip route` takes them.
+    pub routes: Vec<String>,
+    /// Whether the kernel forwards between them.
+    pub forward: bool,
+    /// What it may do there.
+    pub privileges: Vec<Privilege>,
+}
+
+impl Interfaces {
+    /// Whether it has addresses of IPv6.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        self.addresses.iter().flatten().any(|address| address.contains(':'))
+    }
+}
+
+/// What an NF may do in its network namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// Addresses, routes, rules, bridges.
+    Admin,
+    /// Packet sockets and raw sockets.
+    Raw,
+    /// Ports below 1024.
+    Bind,
+}
+
+const PRIVILEGES: [(&str, Privilege); 3] =
+    [("net-admin", Privilege::Admin), ("net-raw", Privilege::Raw), ("net-bind", Privilege::Bind)];
+
+impl Privilege {
+    /// The capability's name.
+    pub(crate) fn capability(self) -> &'static str {
+        match self {
+            Self::Admin => "CAP_NET_ADMIN",
+            Self::Raw => "CAP_NET_RAW",
+            Self::Bind => "CAP_NET_BIND_SERVICE",
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn capabilities(all: &[Self]) -> CapabilitySet {
+        let one = |of: &Self| match of {
+            Self::Admin => CapabilitySet::NET_ADMIN,
+            Self::Raw => CapabilitySet::NET_RAW,
+            Self::Bind => CapabilitySet::NET_BIND_SERVICE,
+        };
+        all.iter().map(one).collect()
+    }
+}
+
+/// An address with the length of its prefix.
+fn prefix(text: &str) -> Option<String> {
+    let (address, length) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let length: u8 = length.parse().ok()?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    (length <= longest).then(|| format!("{address}/{length}"))
+}
+
+/// A route: `default via A`, `PREFIX via A` or `PREFIX dev eth1`.
+fn route(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let &[to, how, by] = words.as_slice() else { return None };
+    let to = if to == "default" { to.to_string() } else { prefix(to)? };
+    let by = match how {
+        "via" => by.parse::<IpAddr>().ok()?.to_string(),
+        "dev" if INTERFACES.contains(&by) => by.to_string(),
+        _ => return None,
+    };
+    Some(format!("{to} {how} {by}"))
+}
+
+/// Reads it.
+pub(super) fn read(nf: &written::Nf, found: &mut Reading) -> Interfaces {
+    let mut read = Interfaces::default();
+    for (name, all) in nf.addresses.iter().flat_map(|addresses| &addresses.value) {
+        let Some(at) = INTERFACES.iter().position(|known| known == name) else {
+            let message = format!("'{name}' is no interface of an NF");
+            found.wrong(all, message, Some("`eth0` or `eth1`".into()));
+            continue;
+        };
+        for address in all.value.split_whitespace() {
+            match prefix(address) {
+                Some(address) => read.addresses[at].push(address),
+                None => found.wrong(
+                    all,
+                    format!("'{address}' is no address with a prefix"),
+                    Some("such as `192.0.2.1/24`".into()),
+                ),
+            }
+        }
+    }
+    for text in nf.routes.iter().flat_map(|routes| &routes.value) {
+        match route(&text.value) {
+            Some(route) => read.routes.push(route),
+            None => found.wrong(
+                text,
+                format!("'{}' is no route", text.value),
+                Some(
+                    "`default via 192.0.2.1`, `10.0.0.0/8 via 192.0.2.1` or `10.0.0.0/8 dev eth1`"
+                        .into(),
+                ),
+            ),
+        }
+    }
+    read.forward = nf.forward.as_ref().is_some_and(|forward| forward.value);
+    for text in nf.privileges.iter().flat_map(|privileges| &privileges.value) {
+        match PRIVILEGES.iter().find(|(name, _)| *name == text.value) {
+            Some((_, privilege)) => read.privileges.push(*privilege),
+            None => {
+                let names = PRIVILEGES.map(|(name, _)| name);
+                let help = match nearest(&text.value, names) {
+                    Some(near) => format!("'{near}'?"),
+                    None => format!("one of {}", names.join(", ")),
+                };
+                found.wrong(text, format!("'{}' is no privilege", text.value), Some(help));
+            }
+        }
+    }
+    read
+}
+
+/// What an NF says that is of interfaces, where it has none.
+pub(super) fn refuse(nf: &written::Nf, found: &mut Reading) {
+    let help = || Some("it is for programs between interfaces: `api: veth`".to_string());
+    let refuse = |found: &mut Reading, at: Option<&Spanned<()>>, what: &str| {
+        if let Some(at) = at {
+            found.wrong(at, format!("`{what}` of an NF that has no interfaces"), help());
+        }
+    };
+    refuse(found, nf.addresses.as_ref().map(place).as_ref(), "addresses");
+    refuse(found, nf.routes.as_ref().map(place).as_ref(), "routes");
+    refuse(found, nf.forward.as_ref().map(place).as_ref(), "forward");
+    refuse(found, nf.privileges.as_ref().map(place).as_ref(), "privileges");
+}
+
+/// Where something stands.
+fn place<T>(of: &Spanned<T>) -> Spanned<()> {
+    Spanned { value: (), referenced: of.referenced, defined: of.defined }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_those_of_ip() {
+        for good in ["default via 10.0.0.1", "10.0.0.0/8 via 10.0.0.1", "2001:db8::/32  dev eth1"] {
+            assert!(route(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "default",
+            "default via x",
+            "10.0.0.0 via 10.0.0.1",
+            "10.0.0.0/33 via 10.0.0.1",
+            "default dev lo",
+            "default via 10.0.0.1\nlink del eth0",
+        ] {
+            assert!(route(bad).is_none(), "{bad}");
+        }
+    }
+}

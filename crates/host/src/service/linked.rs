@@ -1,0 +1,402 @@
+//! Chains whose NFs have interfaces: each in a network namespace of its own, between two links. The links are pairs of ports
+//! of one switch: what leaves an NF by its second interface comes to the first one of the next (SCC §6.4).
+//!
+//! NFs are programs as they are, which the kernel gives frames and sockets, or elements that `catena run` runs.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::control::{self, NfStatus, Served};
+use super::{Chosen, MOST_FAILURES, MOST_IN_WINDOW, Orders, Say, Status, WINDOW, count, locked};
+use crate::cgroup::Groups;
+use crate::fabric::{self, Joins, Ports};
+use crate::launch::{Elements, Environment, Native, Packets, Runc, Running, Start};
+use crate::manifest::{Function, HostChain, INTERFACES, Interfaces, Nf};
+use crate::{Failure, Journal, Namespace, log, scheduler};
+
+/// What the end of a chain is called that is a link of its own.
+pub(crate) const LINK: &str = "veth:";
+
+/// How long it is waited until it is looked whether the switch runs.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// An NF that ends earlier has not worked.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Such a chain, whose links are there.
+pub(super) struct Linked {
+    chosen: Chosen,
+    places: Vec<Place>,
+    switch: fabric::Running,
+    state: Arc<State>,
+}
+
+/// An NF's namespace, and what runs there.
+struct Place {
+    nf: Nf,
+    namespace: Namespace,
+    runs: Runs,
+}
+
+enum Runs {
+    /// `catena` itself, with the file and the I/O mode of a chain.
+    Elements(PathBuf, PathBuf, String),
+    Program(Box<dyn Environment>, Interfaces),
+}
+
+/// What is asked for while it runs.
+struct State {
+    orders: Arc<Orders>,
+    /// The name and namespace of each NF.
+    nfs: Vec<(String, Namespace)>,
+    /// Their processes.
+    processes: Mutex<Vec<u32>>,
+    /// NFs that ended.
+    ended: AtomicU64,
+    fabric: String,
+    chosen: String,
+    begin: Instant,
+}
+
+impl Linked {
+    /// Makes the links and namespaces of a chain.
+    pub(super) fn new(
+        spec: HostChain,
+        kind: &str,
+        program: &Path,
+        journal: &mut Journal,
+    ) -> Result<Self, Failure> {
+        let chosen = Chosen::of(&spec)?;
+        crate::sys::keep_descriptors();
+        let fabric = fabric::find(kind).map_err(Failure::Impossible)?;
+        fabric.look().map_err(|needs| Failure::Impossible(format!("'{kind}' needs {needs}")))?;
+        let orders = Orders::new(journal)?;
+        let name = journal.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let ends = [(0, &spec.input), (2 * spec.nfs.len() + 1, &spec.output)];
+        let taken: Vec<(usize, String)> = ends
+            .iter()
+            .filter(|(_, name)| !name.starts_with(LINK))
+            .map(|(port, name)| (*port, (*name).clone()))
+            .collect();
+        let ports = Ports { count: 2 * spec.nfs.len() + 2, taken: &taken, joins: Joins::Pairs };
+        let core = spec.switch_core.unwrap_or(chosen.core);
+        if !scheduler::cores().contains(&core) {
+            return Err(Failure::Impossible(format!("there is no core {core} here")));
+        }
+        let go_on = || !orders.is_stopped();
+        let of = |what: &str| format!("catena-{name}-{what}");
+        let switch = fabric::Running::start(
+            fabric.as_ref(),
+            journal,
+            &of("switch"),
+            &ports,
+            &[core],
+            program,
+            &go_on,
+        )?;
+        let groups = match rustix::process::geteuid().is_root() {
+            true => Groups::make(journal)?,
+            false => Groups::default(),
+        };
+        let mut places = Vec::new();
+        for (at, nf) in spec.nfs.iter().enumerate() {
+            let namespace = journal.namespace(&of(&nf.name))?;
+            let nothing = Interfaces::default();
+            let interfaces = nf.interfaces.as_ref().unwrap_or(&nothing);
+            if interfaces.has_ipv6() {
+                namespace.set("ipv6/conf/default/disable_ipv6", "0")?;
+            }
+            for (side, interface) in INTERFACES.iter().enumerate() {
+                switch.connect(journal, 2 * at + 1 + side, &namespace, interface)?;
+            }
+            set_up(&namespace, interfaces, journal)?;
+            let runs = match &nf.function {
+                Function::Click(text) => {
+                    let file = journal.folder().join(format!("{}.click", nf.name));
+                    std::fs::write(&file, between(text)).map_err(Failure::at(&file))?;
+                    let io = spec.driver.map_or("auto".into(), |mode| mode.to_string());
+                    Runs::Elements(program.into(), file, io)
+                }
+                Function::Program(path, arguments) => {
+                    let native = Native {
+                        program: path.clone(),
+                        arguments: arguments.clone(),
+                        groups: groups.clone(),
+                    };
+                    Runs::Program(Box::new(native), interfaces.clone())
+                }
+                Function::Image(path, arguments) => {
+                    let container = Runc::new(path, arguments, journal)?;
+                    Runs::Program(Box::new(container), interfaces.clone())
+                }
+            };
+            places.push(Place { nf: nf.clone(), namespace, runs });
+        }
+        for (port, name) in ends {
+            if let Some(name) = name.strip_prefix(LINK) {
+                switch.connect_here(journal, port, name)?;
+            }
+        }
+        let state = Arc::new(State {
+            orders,
+            nfs: places.iter().map(|of| (of.nf.name.clone(), of.namespace.clone())).collect(),
+            processes: Mutex::new(vec![0; places.len()]),
+            ended: AtomicU64::new(0),
+            fabric: kind.to_string(),
+            chosen: chosen.why.clone(),
+            begin: Instant::now(),
+        });
+        Ok(Self { chosen, places, switch, state })
+    }
+
+    pub(super) fn orders(&self) -> &Arc<Orders> {
+        &self.state.orders
+    }
+
+    /// Runs it until it is stopped; then all of it is taken down.
+    pub(super) fn run(
+        self,
+        control: Option<PathBuf>,
+        journal: Journal,
+        say: Say<'_>,
+    ) -> Result<Status, Failure> {
+        let mut running: Vec<(Running, Instant)> = Vec::new();
+        let ran = (|| {
+            for place in &self.places {
+                let started = place.start(running.len(), 0, &self.chosen, &journal, &self.state)?;
+                running.push((started, Instant::now()));
+            }
+            self.note(&running);
+            say(&format!("{} started: {}", count(running.len(), "NF"), self.chosen.why));
+            if let Some(path) = control {
+                control::serve(&path, Arc::clone(&self.state) as Arc<dyn Served>)?;
+            }
+            self.watch(&mut running, &journal, say)
+        })();
+        let status = self.state.status();
+        running.iter().for_each(|(running, _)| running.destroy());
+        let taken = journal.take_down().map(drop);
+        match ran {
+            // It may have been stopped while it started.
+            Err(Failure::Interrupted) if self.state.orders.is_stopped() => taken.map(|()| status),
+            ran => ran.and(taken).map(|()| status),
+        }
+    }
+
+    fn note(&self, running: &[(Running, Instant)]) {
+        let numbers = running.iter().map(|(running, _)| running.process.number);
+        *locked(&self.state.processes) = numbers.collect();
+    }
+
+    /// Starts what ends again, until that is given up or it is stopped.
+    fn watch(
+        &self,
+        running: &mut [(Running, Instant)],
+        journal: &Journal,
+        say: Say<'_>,
+    ) -> Result<(), Failure> {
+        let orders = &self.state.orders;
+        let mut number = 0;
+        let (mut at_once, mut ended) = (vec![0; running.len()], Vec::<Instant>::new());
+        loop {
+            let handles = running.iter().map(|(running, _)| running.process.handle());
+            let handles = handles.chain(self.switch.handles());
+            let handles: Vec<OwnedFd> =
+                handles.filter_map(|handle| handle.try_clone_to_owned().ok()).collect();
+            orders.wait(&handles, LOOK);
+            if orders.is_stopped() {
+                return Ok(());
+            }
+            self.switch.check()?;
+            let all = orders.restart.swap(false, Ordering::Relaxed);
+            if all {
+                say("all NFs are started anew, as it was asked for");
+            }
+            for seat in 0..running.len() {
+                let (of, since) = &running[seat];
+                let name = &self.places[seat].nf.name;
+                match of.process.ending() {
+                    None if !all => continue,
+                    None => {}
+                    Some(ending) => {
+                        let why = match of.has_used_all_memory() {
+                            true => format!("{ending}, as it used all of its memory"),
+                            false => ending,
+                        };
+                        say(&format!("the NF '{name}' ended: {why}; it is started again"));
+                        if let Some(printed) = log::tail(journal.folder(), name) {
+                            say(&format!("  it printed: {printed}"));
+                        }
+                        self.state.ended.fetch_add(1, Ordering::Relaxed);
+                        ended.push(Instant::now());
+                        at_once[seat] = if since.elapsed() < LEAST { at_once[seat] + 1 } else { 0 };
+                    }
+                }
+                if at_once[seat] >= MOST_FAILURES {
+                    return Err(Failure::Impossible(format!(
+                        "the NF '{name}' ended {MOST_FAILURES} times in a row as soon as it was started: a program has to stay, as `sleep infinity` does"
+                    )));
+                }
+                ended.retain(|at| at.elapsed() < WINDOW);
+                if ended.len() >= MOST_IN_WINDOW {
+                    let seconds = WINDOW.as_secs();
+                    let why = format!("NFs ended {MOST_IN_WINDOW} times within {seconds} s");
+                    return Err(Failure::Impossible(why));
+                }
+                of.destroy();
+                number += 1;
+                let place = &self.places[seat];
+                let started = place.start(seat, number, &self.chosen, journal, &self.state)?;
+                running[seat] = (started, Instant::now());
+                self.note(running);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Starts the NF, on its core and with its scheduling class.
+    fn start(
+        &self,
+        seat: usize,
+        number: u64,
+        chosen: &Chosen,
+        journal: &Journal,
+        state: &State,
+    ) -> Result<Running, Failure> {
+        let begin = || -> Result<Running, Failure> {
+            match &self.runs {
+                Runs::Elements(program, file, io) => {
+                    let elements = Elements {
+                        program,
+                        file,
+                        io,
+                        interfaces: &INTERFACES.map(str::to_string),
+                        cores: &[chosen.core],
+                        name: &self.nf.name,
+                    };
+                    let go_on = || !state.orders.is_stopped();
+                    elements.start(&self.namespace, journal, &go_on).map(Running::of)
+                }
+                Runs::Program(environment, interfaces) => {
+                    let packets = Packets::Interfaces(&self.namespace, &interfaces.privileges);
+                    let output = log::open(journal.folder(), &self.nf.name)?;
+                    let limits = self.nf.limits;
+                    environment
+                        .start(Start { chain: number, seat, limits, packets, output }, journal)
+                }
+            }
+        };
+        // What a program starts at once is on its core, too.
+        let on_core = || {
+            let pinned = scheduler::pin(None, chosen.core);
+            pinned.map_err(|why| Failure::Impossible(format!("core {}: {why}", chosen.core)))?;
+            begin()
+        };
+        let started = std::thread::scope(|scope| scope.spawn(on_core).join());
+        let running =
+            started.unwrap_or_else(|_| Err(Failure::Impossible("a thread panicked".into())))?;
+        let classes = || -> std::io::Result<()> {
+            let Some(class) = chosen.class else { return Ok(()) };
+            running.process.threads().try_for_each(|thread| scheduler::set_class(thread, class))
+        };
+        // One that ended at once is seen by who watches.
+        if let Err(why) = classes()
+            && running.process.is_running()
+        {
+            running.destroy();
+            return Err(Failure::Impossible(format!(
+                "the NF '{}' cannot be scheduled as it is to be: {why}; `policy: other` needs nothing",
+                self.nf.name
+            )));
+        }
+        Ok(running)
+    }
+}
+
+impl Served for State {
+    fn status(&self) -> Status {
+        let processes = locked(&self.processes).clone();
+        let counted = |of: &Namespace| {
+            let counters = INTERFACES.map(|name| of.counters(name).unwrap_or_default());
+            (
+                counters.iter().map(|of| of.received).sum(),
+                counters.iter().map(|of| of.sent).sum(),
+                counters,
+            )
+        };
+        let all: Vec<_> = self.nfs.iter().map(|(_, namespace)| counted(namespace)).collect();
+        let nfs = self.nfs.iter().zip(&all).zip(processes);
+        Status {
+            version: control::VERSION,
+            process: std::process::id(),
+            seconds: self.begin.elapsed().as_secs_f64(),
+            fabric: self.fabric.clone(),
+            received: all.first().map_or(0, |(.., [first, _])| first.received),
+            sent: all.last().map_or(0, |(.., [_, last])| last.sent),
+            failures: self.ended.load(Ordering::Relaxed),
+            nfs: nfs
+                .map(|(((name, _), (received, passed, _)), process)| NfStatus {
+                    name: name.clone(),
+                    process,
+                    received: *received,
+                    passed: *passed,
+                    ..NfStatus::default()
+                })
+                .collect(),
+            remarks: vec![self.chosen.clone()],
+            ..Status::default()
+        }
+    }
+
+    fn restart(&self) {
+        self.orders.restart();
+    }
+}
+
+/// Gives a namespace its addresses and routes.
+fn set_up(
+    namespace: &Namespace,
+    interfaces: &Interfaces,
+    journal: &Journal,
+) -> Result<(), Failure> {
+    let mut text = String::from("link set dev lo up\n");
+    for (name, addresses) in INTERFACES.iter().zip(&interfaces.addresses) {
+        for address in addresses {
+            // Nobody else has it: it is not looked for first.
+            let now = if address.contains(':') { " nodad" } else { "" };
+            text += &format!("address add {address} dev {name}{now}\n");
+        }
+    }
+    for route in &interfaces.routes {
+        text += &format!("route add {route}\n");
+    }
+    namespace.ip(journal, &text)?;
+    if interfaces.forward {
+        namespace.set("ipv4/ip_forward", "1")?;
+        if interfaces.has_ipv6() {
+            namespace.set("ipv6/conf/all/forwarding", "1")?;
+        }
+    }
+    Ok(())
+}
+
+/// A chain between the interfaces: `input` and `output` are for what comes by the first, and `input[1]` and `output[1]` for
+/// what comes by the second.
+fn between(text: &str) -> String {
+    let compact: String = text.chars().filter(|of| !of.is_whitespace()).collect();
+    let [first, second] = INTERFACES;
+    if compact.contains("FromDevice(") {
+        return text.to_string();
+    }
+    if !compact.contains("input[1]") && !compact.contains("[1]output") {
+        return format!("FromDevice({first}) -> {{ {text}\n }} -> ToDevice({second});\n");
+    }
+    format!(
+        "nf :: {{ {text}\n }};\nFromDevice({first}) -> [0] nf [0] -> ToDevice({second});\n\
+         FromDevice({second}) -> [1] nf [1] -> ToDevice({first});\n"
+    )
+}
