@@ -101,8 +101,8 @@ pub struct Site<'a> {
     go_on: &'a dyn Fn() -> bool,
 }
 
-/// The name of a fabric's log in the journal's folder.
-const LOG: &str = "switch";
+/// The name of a fabric's files in the journal's folder. No NF has it: it has a dot.
+const LOG: &str = "the.switch";
 
 /// The MAC address of a port.
 pub fn mac(port: usize) -> String {

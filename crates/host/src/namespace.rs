@@ -33,6 +33,9 @@ pub struct Counters {
 /// Bytes of an interface's name at most.
 const LONGEST: usize = 15;
 
+/// Bytes of a namespace's name at most: one of a chain has the names of two.
+const LONGEST_NAME: usize = 96;
+
 /// Whether the kernel takes this as the name of an interface, and no command takes it for an option.
 pub fn is_interface_name(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
@@ -45,7 +48,9 @@ pub fn is_interface_name(name: &str) -> bool {
 /// Whether this can be the name of a namespace.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(is_good) && !name.starts_with(['-', '.'])
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(is_good)
+        && !name.starts_with(['-', '.'])
 }
 
 impl Namespace {

@@ -85,7 +85,7 @@ impl Fabric for Switch {
         let file = match &self.chain {
             Some(file) => file.canonicalize().map_err(Failure::at(file))?,
             None => {
-                let file = folder.join("switch.click");
+                let file = folder.join(format!("{LOG}.click"));
                 let text = match at.joins {
                     Joins::All => learning(ports),
                     Joins::Pairs => pairs(ports),

@@ -87,11 +87,12 @@ impl Linked {
             return Err(Failure::Impossible(format!("there is no core {core} here")));
         }
         let go_on = || !orders.is_stopped();
+        // No NF has a name with a dot.
         let of = |what: &str| format!("catena-{name}-{what}");
         let switch = fabric::Running::start(
             fabric.as_ref(),
             journal,
-            &of("switch"),
+            &of("the.switch"),
             &ports,
             &[core],
             program,
