@@ -11,6 +11,7 @@ mod click_text;
 mod frame;
 mod packet_text;
 mod program_text;
+mod rule_text;
 mod state_text;
 
 pub use artefact::{device, flows, manifest, object, openflow, p4, plan, rules, swx, topology};
@@ -20,19 +21,21 @@ pub use click_text::{click, config};
 pub use frame::frame;
 pub use packet_text::packet;
 pub use program_text::program;
+pub use rule_text::{iptables, snort, urls};
 pub use state_text::state;
 
 /// Does something with any bytes that must hold whatever they are; panics if it does not.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
     ("device", device),
     ("flows", flows),
     ("frame", frame),
+    ("iptables", iptables),
     ("manifest", manifest),
     ("object", object),
     ("p4", p4),
@@ -43,6 +46,8 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("plan", plan),
     ("program", program),
     ("rules", rules),
+    ("snort", snort),
     ("state", state),
     ("topology", topology),
+    ("urls", urls),
 ];

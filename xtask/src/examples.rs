@@ -48,6 +48,7 @@ fn files() -> Result<Vec<(&'static str, Vec<u8>)>> {
     let rules = access_list();
     Ok(vec![
         ("isp-edge.rules.gz", text(&rules).into_bytes()),
+        ("published/acl.rules.gz", text(published(&rules)).into_bytes()),
         ("isp-customers.pcap.gz", capture(&customers(&rules))?),
         ("lan.pcap.gz", capture(&framed(lan(), "02:00:00:00:10:05", "02:00:00:00:10:01"))?),
         ("wan.pcap.gz", capture(&framed(wan(), "02:00:00:00:20:fe", "02:00:00:00:20:01"))?),
@@ -108,7 +109,7 @@ fn access_list() -> Vec<Rule> {
 }
 
 /// The list in the pattern language of IPFilter.
-fn text(rules: &[Rule]) -> String {
+fn text<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> String {
     let mut text = String::new();
     let end = |kind: &str, (address, length): (u32, u8)| match length {
         32 => format!("{kind} host {}", Ipv4Addr::from_bits(address)),
@@ -127,6 +128,11 @@ fn text(rules: &[Rule]) -> String {
     }
     text.push_str("deny all\n");
     text
+}
+
+/// A list of 1,500 rules, as in the papers: every sixth one, up to so many.
+fn published(rules: &[Rule]) -> Vec<&Rule> {
+    rules.iter().step_by(6).chain(rules.iter().skip(1).step_by(6)).take(1500).collect()
 }
 
 /// What the ISP's customers send: mostly allowed, some not, some expired, some broken.

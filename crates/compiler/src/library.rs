@@ -21,6 +21,7 @@ pub struct Function {
 /// The functions, by name.
 pub const FUNCTIONS: &[Function] = &[
     function("ACL", "acl.click", include_str!("../../../nf/acl.click")),
+    function("DPI", "dpi.click", include_str!("../../../nf/dpi.click")),
     function("Firewall", "firewall.click", include_str!("../../../nf/firewall.click")),
     function("GREDetunnel", "gre_detunnel.click", include_str!("../../../nf/gre_detunnel.click")),
     function("GRETunnel", "gre_tunnel.click", include_str!("../../../nf/gre_tunnel.click")),
@@ -39,6 +40,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("Monitor", "monitor.click", include_str!("../../../nf/monitor.click")),
     function("NAPT", "napt.click", include_str!("../../../nf/napt.click")),
     function("Router", "router.click", include_str!("../../../nf/router.click")),
+    function("UrlFilter", "url_filter.click", include_str!("../../../nf/url_filter.click")),
     function(
         "VLANDetunnel",
         "vlan_detunnel.click",

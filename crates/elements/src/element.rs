@@ -453,6 +453,8 @@ pub enum Category {
     Switch,
     /// Translation of addresses and ports.
     Nat,
+    /// What lies behind the headers.
+    Payload,
     /// Queues, schedulers, shapers, meters.
     Queue,
     /// What works on any packet.
@@ -484,6 +486,7 @@ impl Category {
             Category::Lookup => "Routing tables",
             Category::Switch => "Switching",
             Category::Nat => "Address translation",
+            Category::Payload => "Payloads",
             Category::Queue => "Queues, scheduling and shaping",
             Category::Plumbing => "Annotations, counters and whole packets",
             Category::Control => "Information and control",

@@ -37,6 +37,7 @@ mod ip;
 mod ip6;
 mod lookup;
 mod nat;
+mod payload;
 mod plumbing;
 mod queue;
 mod switch;

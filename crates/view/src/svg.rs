@@ -39,6 +39,7 @@ fn colours(category: Category) -> [&'static str; 4] {
         Category::Lookup => ["#f6f8dc", "#8a8f1c", "#292b0d", "#bfc44c"],
         Category::Switch => ["#fdeceb", "#c0564f", "#3a1b1a", "#e2857f"],
         Category::Nat => ["#f3ebfd", "#7d52c2", "#281a3f", "#ab84e8"],
+        Category::Payload => ["#fbe9f3", "#b04585", "#371428", "#e07fb6"],
         Category::Queue => ["#ffefe2", "#c9702a", "#382012", "#ec9a5a"],
         Category::Plumbing => ["#f5f6f8", "#7a8294", "#20252d", "#98a1b3"],
         Category::Control => ["#f2f2f2", "#8a8a8a", "#26282b", "#a0a0a0"],

@@ -21,6 +21,7 @@ mod pages;
 mod place;
 mod profile;
 mod program;
+mod published;
 mod run;
 mod sim;
 mod sockets;

@@ -180,8 +180,8 @@ impl Element for BackendMapper {
         }
     }
 
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.backends().map_or_else(String::new, Backends::describe))
+    fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.backends().map_or_else(String::new, |backends| backends.describe(cx.now)))
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {

@@ -415,7 +415,7 @@ impl Backends {
     }
 
     /// A line for each backend: what it takes, and how many flows it has.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self, now: u64) -> String {
         let members = self.members.borrow();
         let mut counts = vec![0u64; members.len()];
         self.each_user(|_, set| {
@@ -424,7 +424,8 @@ impl Backends {
                 from = set
                     .table
                     .visit(at, usize::MAX, |flow| {
-                        let counted = counts.iter_mut().zip(members.iter());
+                        let lives = flow.expiry() > now;
+                        let counted = counts.iter_mut().zip(members.iter()).filter(|_| lives);
                         counted.filter(|(_, m)| m.backend.has(flow)).for_each(|(n, _)| *n += 1);
                     })
                     .0;

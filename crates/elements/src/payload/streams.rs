@@ -1,0 +1,274 @@
+//! TCP reassembly: what the sender of a connection says, in order, as far as somebody reads it.
+//!
+//! Where segments overlap, the bytes that came first count. A stream begins behind its SYN, or where its first packet
+//! is seen. A window of bytes is kept for each stream, from the first that was not consumed; what lies beyond is not
+//! kept, and read once it comes again. A stream ends when another SYN begins it anew: who sends FIN or RST may not mean
+//! it. When all take too much memory, the streams that had no packet for longest go.
+
+use crate::lru_table::LruTable;
+
+/// Bytes of a stream that are kept at the most.
+pub(crate) const WINDOW: usize = 16 << 10;
+/// What a stream takes besides its bytes.
+const OVERHEAD: usize = 192;
+const ALL: usize = 0;
+
+/// A segment of TCP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a> {
+    /// Addresses and ports, from source to destination.
+    pub key: u128,
+    pub sequence: u32,
+    pub begins: bool,
+    pub payload: &'a [u8],
+}
+
+/// What is done with a stream's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is read.
+    Reading,
+    /// They pass unread.
+    Passed,
+    /// They are refused.
+    Blocked,
+}
+
+struct Stream {
+    state: State,
+    /// Sequence number of its first byte, and of the window's.
+    start: u32,
+    base: u32,
+    bytes: Vec<u8>,
+    /// Which bytes of the window came.
+    present: Vec<bool>,
+    /// How many bytes are there from the window's start without a gap.
+    ready: usize,
+}
+
+/// The streams of one direction.
+pub(crate) struct Streams {
+    streams: LruTable<Stream>,
+    memory: usize,
+    most_memory: usize,
+}
+
+impl Stream {
+    fn new(base: u32) -> Self {
+        let (bytes, present) = (Vec::new(), Vec::new());
+        Self { state: State::Reading, start: base, base, bytes, present, ready: 0 }
+    }
+
+    fn taken(&self) -> usize {
+        OVERHEAD + 2 * self.bytes.len()
+    }
+
+    /// Puts a segment's bytes into the window.
+    fn add(&mut self, sequence: u32, payload: &[u8]) {
+        // Half of all sequence numbers lie before the base (RFC 9293, 3.4).
+        let offset = sequence.wrapping_sub(self.base) as i32;
+        let (skipped, start) = match usize::try_from(offset) {
+            Ok(start) => (0, start),
+            Err(_) => (offset.unsigned_abs() as usize, 0),
+        };
+        let payload = payload.get(skipped..).unwrap_or_default();
+        let end = (start.saturating_add(payload.len())).min(WINDOW);
+        if start >= end {
+            return;
+        }
+        if end > self.bytes.len() {
+            self.bytes.resize(end, 0);
+            self.present.resize(end, false);
+        }
+        for (at, &byte) in (start..end).zip(payload) {
+            if !std::mem::replace(&mut self.present[at], true) {
+                self.bytes[at] = byte;
+            }
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let further = self.present[self.ready..].iter().take_while(|there| **there).count();
+        self.ready += further;
+    }
+
+    /// Goes on behind so many bytes, which need not be there yet.
+    fn consume(&mut self, bytes: u32) {
+        let held = (bytes as usize).min(self.bytes.len());
+        self.bytes.drain(..held);
+        self.present.drain(..held);
+        self.base = self.base.wrapping_add(bytes);
+        self.ready = 0;
+        self.settle();
+    }
+
+    fn decide(&mut self, state: State) {
+        (self.state, self.bytes, self.present, self.ready) = (state, Vec::new(), Vec::new(), 0);
+    }
+}
+
+/// What a reader makes of the bytes of a stream that are there in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// More bytes decide.
+    More,
+    /// So many bytes are read, and what follows is to be.
+    Consumed(u32),
+    /// What follows need not be read.
+    Pass,
+    /// This packet and what follows is refused.
+    Block,
+}
+
+impl Streams {
+    /// Streams that take so many bytes of memory at the most.
+    pub(crate) fn new(most_memory: usize) -> Self {
+        Self { streams: LruTable::default(), memory: 0, most_memory }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Takes a segment in, and has what is in order then read. Gives what becomes of the packet.
+    pub(crate) fn add(&mut self, segment: &Segment<'_>, read: impl Fn(&[u8]) -> Read) -> State {
+        let Segment { key, sequence, begins, payload } = *segment;
+        let data = sequence.wrapping_add(u32::from(begins));
+        let known = self.streams.get(key).map(|stream| (stream.taken(), stream.start));
+        // A SYN begins a stream anew, unless it is the same one again.
+        let is_new = known.is_none_or(|(_, start)| begins && start != data);
+        if is_new {
+            if !begins && payload.is_empty() {
+                return State::Passed;
+            }
+            self.streams.insert(key, Stream::new(data), ALL);
+        } else {
+            self.streams.renew(key, ALL);
+        }
+        self.memory -= known.map_or(0, |(taken, _)| taken);
+        let Some(stream) = self.streams.get_mut(key) else { return State::Passed };
+        if stream.state == State::Reading {
+            stream.add(data, payload);
+            while stream.state == State::Reading {
+                match read(&stream.bytes[..stream.ready]) {
+                    Read::More if stream.ready >= WINDOW => stream.decide(State::Passed),
+                    Read::More => break,
+                    Read::Consumed(bytes) => stream.consume(bytes.max(1)),
+                    Read::Pass => stream.decide(State::Passed),
+                    Read::Block => stream.decide(State::Blocked),
+                }
+                if stream.ready == 0 {
+                    break;
+                }
+            }
+        }
+        let state = stream.state;
+        self.memory += stream.taken();
+        while self.memory > self.most_memory {
+            let Some((oldest, _)) = self.streams.oldest(ALL) else { break };
+            self.remove(oldest);
+        }
+        match state {
+            State::Blocked => State::Blocked,
+            _ => State::Passed,
+        }
+    }
+
+    fn remove(&mut self, key: u128) {
+        if let Some(stream) = self.streams.remove(key) {
+            self.memory -= stream.taken();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads until `stop`, which blocks, or `.`, which ends what is to be read.
+    fn read(bytes: &[u8]) -> Read {
+        if bytes.windows(4).any(|w| w == b"stop") {
+            return Read::Block;
+        }
+        match bytes.iter().position(|&b| b == b'.') {
+            Some(at) => Read::Consumed(at as u32 + 1),
+            None => Read::More,
+        }
+    }
+
+    fn send(streams: &mut Streams, sequence: u32, payload: &[u8]) -> State {
+        streams.add(&Segment { key: 1, sequence, begins: false, payload }, read)
+    }
+
+    fn begun(at: u32) -> Streams {
+        let mut streams = Streams::new(1 << 20);
+        let segment = Segment { key: 1, sequence: at, begins: true, payload: b"" };
+        streams.add(&segment, read);
+        streams
+    }
+
+    #[test]
+    fn segments_are_put_in_order() {
+        for start in [0, u32::MAX - 2] {
+            let mut streams = begun(start);
+            let at = |offset: u32| start.wrapping_add(1 + offset);
+            assert_eq!(send(&mut streams, at(2), b"op"), State::Passed);
+            assert_eq!(send(&mut streams, at(1), b"t"), State::Passed);
+            assert_eq!(send(&mut streams, at(0), b"s"), State::Blocked);
+            assert_eq!(send(&mut streams, at(4), b"and on"), State::Blocked);
+        }
+    }
+
+    #[test]
+    fn of_overlapping_segments_the_first_counts() {
+        let mut streams = begun(0);
+        send(&mut streams, 2, b"to");
+        assert_eq!(send(&mut streams, 1, b"sxxp"), State::Blocked);
+        let mut streams = begun(0);
+        send(&mut streams, 2, b"xx");
+        assert_eq!(send(&mut streams, 1, b"stop"), State::Passed);
+        // What was read does not change any more.
+        let mut streams = begun(0);
+        send(&mut streams, 1, b"s.");
+        assert_eq!(send(&mut streams, 1, b"stop"), State::Passed);
+    }
+
+    #[test]
+    fn what_follows_is_read_and_sent_byte_by_byte() {
+        let mut streams = begun(0);
+        let text = b"one.two.stop";
+        let last = (1u32..).zip(text).map(|(at, byte)| send(&mut streams, at, &[*byte])).last();
+        assert_eq!(last, Some(State::Blocked));
+        // From the middle, where the SYN was not seen.
+        let mut streams = Streams::new(1 << 20);
+        assert_eq!(send(&mut streams, 77, b"st"), State::Passed);
+        assert_eq!(send(&mut streams, 79, b"op"), State::Blocked);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut streams = Streams::new(100_000);
+        for key in 0..10_000 {
+            let segment = Segment { key, sequence: 5, begins: false, payload: &[b'x'; 1000] };
+            streams.add(&segment, read);
+            assert!(streams.memory <= 100_000);
+        }
+        assert!(streams.len() > 10 && streams.len() < 100);
+        let mut far = begun(0);
+        send(&mut far, 1 + WINDOW as u32, b"stop");
+        send(&mut far, 0x7fff_ffff, b"stop");
+        assert!(far.memory < 1000);
+        for at in 0..20 {
+            send(&mut far, 1 + at * 1000, &[b'x'; 1000]);
+        }
+        assert!(far.memory < 1000, "what is too long is not read");
+        // Another SYN begins anew, the same one again does not.
+        let begin = |sequence| Segment { key: 1, sequence, begins: true, payload: b"" };
+        far.add(&begin(0), read);
+        assert_eq!(send(&mut far, 1, b"stop"), State::Passed);
+        far.add(&begin(100), read);
+        assert_eq!((far.len(), send(&mut far, 101, b"stop")), (1, State::Blocked));
+    }
+}
