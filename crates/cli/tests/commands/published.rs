@@ -35,8 +35,9 @@ fn row(chain: &str, folder: &Folder) -> String {
     let (mut counts, mut why) = (BTreeMap::new(), BTreeMap::<String, BTreeSet<String>>::new());
     let programs = json["programs"].as_array().unwrap();
     for class in programs.iter().flat_map(|program| program["classes"].as_array().unwrap()) {
-        let kind = text(&class["egress"]["kind"]);
-        if kind == "handed-over" {
+        let mut kind = text(&class["egress"]["kind"]);
+        if kind == "handed-over" || kind == "goes-on" {
+            kind = "left".to_string();
             let element = text(&class["egress"]["element"]["class"]);
             why.entry(text(&class["barrier"])).or_default().insert(element);
         }
@@ -52,7 +53,7 @@ fn row(chain: &str, folder: &Folder) -> String {
         programs.len(),
         count("leaves"),
         count("dropped"),
-        count("handed-over"),
+        count("left"),
         if why.is_empty() { "nothing".to_string() } else { why.join("; ") },
     )
 }
