@@ -1,7 +1,7 @@
 //! Traffic with superbursts: flows that begin, send trains of packets, pause and end.
 //!
-//! Sizes, durations and arrivals follow what Ironside prints of its traces (§4.4.1). A train whose packets come faster than a
-//! core serves them is a whale for as long as it lasts.
+//! Sizes, durations and arrivals follow what Ironside prints of its traces (§4.4.1). A whale is a flow with a train whose packets
+//! come faster than a core serves them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,10 +21,12 @@ pub struct Traffic {
     pub peak: f64,
     /// Share of the time in which many begin at once.
     pub crowded: f64,
-    /// Nanoseconds for which that lasts.
+    /// Nanoseconds for which that lasts; it comes again and again at equal distances.
     pub crowd: f64,
-    /// Packets of the longest flow.
-    pub longest: f64,
+    /// Share of flows that are a single packet.
+    pub single: f64,
+    /// Packets of the others, at the least and at the most.
+    pub packets: [f64; 2],
     /// Shape of the distribution of packets over flows.
     pub shape: f64,
     /// Nanoseconds that a flow lasts at the most.
@@ -35,10 +37,10 @@ pub struct Traffic {
     pub train: f64,
     /// Nanoseconds between packets of a train.
     pub gap: f64,
-    /// Share of trains that are whales.
+    /// Share of flows that are whales: they send a train that is faster than a core, and a last packet much later.
     pub whales: f64,
-    /// Packets of a whale, on average, and nanoseconds between these.
-    pub whale: [f64; 2],
+    /// Packets of a whale on average, nanoseconds between these, and nanoseconds before its last packet.
+    pub whale: [f64; 3],
     /// Bytes of packets on average; they have 64, 576 or 1,514.
     pub size: f64,
     /// Seed of all choices.
@@ -51,16 +53,17 @@ impl Traffic {
         Self {
             arrivals: 31_200.0,
             peak: 51_200.0,
-            crowded: 0.1,
-            crowd: 20e6,
-            longest: 208_000.0,
-            shape: 0.8,
+            crowded: 0.071,
+            crowd: 8.8e6,
+            single: 0.04,
+            packets: [10.6, 208_000.0],
+            shape: 3.0,
             duration: 52e9,
-            pace: [20e3, 20e6],
+            pace: [100e3, 345e3],
             train: 6.0,
             gap: 1_200.0,
-            whales: 0.001,
-            whale: [370.0, 2_760.0],
+            whales: 0.001_4,
+            whale: [360.0, 2_760.0, 250e6],
             size: 988.0,
             seed: 1,
         }
@@ -71,9 +74,16 @@ impl Traffic {
         Self {
             arrivals: 10_100.0,
             peak: 39_000.0,
-            longest: 527_000.0,
+            crowded: 0.06,
+            crowd: 8.4e6,
+            single: 0.29,
+            packets: [17.1, 527_000.0],
+            shape: 2.5,
             duration: 205e9,
-            whale: [107.0, 4_500.0],
+            pace: [100e3, 426e3],
+            train: 4.2,
+            whales: 0.001_8,
+            whale: [370.0, 8_080.0, 250e6],
             size: 976.0,
             ..Self::backbone()
         }
@@ -89,7 +99,8 @@ impl Traffic {
             peak,
             crowded,
             crowd,
-            longest,
+            single,
+            packets,
             shape,
             duration,
             pace,
@@ -106,13 +117,15 @@ impl Traffic {
                 "arrivals and peak are 0 to 100,000,000",
             ),
             (
-                !is_share(crowded) || !is_share(whales) || *crowded == 1.0,
-                "crowded and whales are shares",
+                ![crowded, whales, single].into_iter().all(is_share) || *crowded == 1.0,
+                "crowded, whales and single are shares",
             ),
             (!(1.0..=1e12).contains(crowd), "crowd is 1 ns to 1,000 s"),
             (
-                !(1.0..=4e9).contains(longest) || !(0.01..=10.0).contains(shape),
-                "longest is 1 or more, shape 0.01 to 10",
+                !(1.0..=4e9).contains(&packets[0])
+                    || !(packets[0]..=4e9).contains(&packets[1])
+                    || !(0.01..=10.0).contains(shape),
+                "packets are two rising numbers from 1 on, shape is 0.01 to 10",
             ),
             (
                 !(1.0..=1e12).contains(duration) || arrivals * duration > 1e17,
@@ -127,8 +140,9 @@ impl Traffic {
                 "train is 1 to 1,000,000 packets, gap up to 1,000 s",
             ),
             (
-                !(1.0..=1e9).contains(&whale[0]) || !(0.0..=1e12).contains(&whale[1]),
-                "whale is packets and nanoseconds",
+                !(1.0..=1e9).contains(&whale[0])
+                    || !whale[1..].iter().all(|time| (0.0..=1e12).contains(time)),
+                "whale is packets and two times in nanoseconds",
             ),
         ];
         bad.iter().find(|(is_bad, _)| *is_bad).map_or(Ok(()), |(_, why)| Err((*why).into()))
@@ -144,18 +158,23 @@ struct Life {
     train: (u32, u64),
     /// Nanoseconds of the pauses between trains, on average.
     pause: f64,
+    is_whale: bool,
 }
 
 /// Traffic as it comes.
 pub struct Generated {
     traffic: Traffic,
     random: Random,
+    /// Chance of whales, and of sizes: apart, so that dialling one changes nothing of the others.
+    whales: Random,
+    sizes: Random,
     lives: Vec<Life>,
     free: Vec<u32>,
     /// When the next packet of each flow comes.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When the next flow begins.
+    /// When the next flow begins, and the next whale.
     begins: u64,
+    surfaces: u64,
     /// Whether many begin at once, and until when that is so.
     crowd: (bool, u64),
 }
@@ -166,13 +185,17 @@ impl Generated {
         let mut of = Self {
             traffic: traffic.clone(),
             random: Random::new(traffic.seed),
+            whales: Random::new(traffic.seed ^ 0x57a1e),
+            sizes: Random::new(traffic.seed ^ 0x512e),
             lives: Vec::new(),
             free: Vec::new(),
             next: BinaryHeap::new(),
             begins: 0,
+            surfaces: 0,
             crowd: (false, 0),
         };
         of.populate();
+        of.surfaces = of.next_whale(0);
         of
     }
 
@@ -194,21 +217,43 @@ impl Generated {
 
     /// Packets of a flow, and nanoseconds between these on average.
     fn size(&mut self) -> (f64, f64) {
-        let Traffic { longest, shape, pace: [low, high], duration, .. } = self.traffic;
-        let packets = self.random.pareto(1.0, longest, shape);
+        let Traffic { single, packets: [least, most], shape, pace: [low, high], duration, .. } =
+            self.traffic;
+        let packets = match self.random.chance(single) {
+            true => 1.0,
+            false => self.random.pareto(least, most, shape),
+        };
         (packets, self.random.log_uniform(low, high).min(duration / packets))
     }
 
     fn live(&mut self, at: u64, packets: f64, pace: f64) {
-        let key = Key {
-            source: self.random.below(u32::MAX),
-            destination: self.random.below(u32::MAX),
-            ports: [self.random.below(65_536) as u16, 443],
-            protocol: 6,
-        };
         let pause = (pace - self.traffic.gap).max(1.0) * self.traffic.train;
-        let mut life = Life { key, left: packets as u32, train: (0, 0), pause };
+        let mut life = Life {
+            key: key(&mut self.random),
+            left: packets as u32,
+            train: (0, 0),
+            pause,
+            is_whale: false,
+        };
         self.depart(&mut life);
+        self.begin(at, life);
+    }
+
+    /// A flow of a single train, and a packet much later.
+    fn whale(&mut self, at: u64) {
+        let [packets, gap, pause] = self.traffic.whale;
+        let count = 1 + self.whales.exponential(packets - 1.0) as u32;
+        let life = Life {
+            key: key(&mut self.whales),
+            left: count + 1,
+            train: (count, gap as u64),
+            pause,
+            is_whale: true,
+        };
+        self.begin(at, life);
+    }
+
+    fn begin(&mut self, at: u64, life: Life) {
         let number = match self.free.pop() {
             Some(number) => {
                 self.lives[number as usize] = life;
@@ -224,26 +269,38 @@ impl Generated {
 
     /// Begins a train.
     fn depart(&mut self, life: &mut Life) {
-        let Traffic { whales, whale: [long, slow], train, gap, .. } = self.traffic;
-        let (mean, gap) = if self.random.chance(whales) { (long, slow) } else { (train, gap) };
-        life.train = (1 + self.random.exponential(mean - 1.0) as u32, gap as u64);
+        let Traffic { train, gap, .. } = self.traffic;
+        life.train = (1 + self.random.exponential(train - 1.0) as u32, gap as u64);
     }
 
-    fn begin_flows(&mut self, until: u64) {
-        while self.begins <= until {
-            let at = self.begins;
-            if at >= self.crowd.1 {
-                let Traffic { crowd, crowded, .. } = self.traffic;
-                let is_on = !self.crowd.0 && crowded > 0.0;
-                let mean = if is_on { crowd } else { crowd * (1.0 - crowded) / crowded.max(1e-9) };
-                self.crowd = (is_on, at + 1 + self.random.exponential(mean) as u64);
-            }
-            let (packets, pace) = self.size();
-            self.live(at, packets, pace);
-            let Traffic { arrivals, peak, crowded, .. } = self.traffic;
-            let calm = ((arrivals - crowded * peak) / (1.0 - crowded)).max(1.0);
-            let rate = if self.crowd.0 { peak } else { calm };
-            self.begins += 1 + self.random.exponential(1e9 / rate) as u64;
+    /// Begins the next flow or whale, whichever is first.
+    fn begin_next(&mut self) {
+        if self.surfaces < self.begins {
+            self.whale(self.surfaces);
+            self.surfaces = self.next_whale(self.surfaces);
+            return;
+        }
+        let at = self.begins;
+        if at >= self.crowd.1 {
+            let Traffic { crowd, crowded, .. } = self.traffic;
+            let is_on = !self.crowd.0 && crowded > 0.0;
+            let mean = if is_on { crowd } else { crowd * (1.0 - crowded) / crowded.max(1e-9) };
+            self.crowd = (is_on, self.crowd.1.max(1) + 1 + mean.min(1e18) as u64);
+        }
+        let (packets, pace) = self.size();
+        self.live(at, packets, pace);
+        let Traffic { arrivals, peak, crowded, .. } = self.traffic;
+        let calm = ((arrivals - crowded * peak) / (1.0 - crowded)).max(1.0);
+        let rate = if self.crowd.0 { peak } else { calm };
+        self.begins += 1 + self.random.exponential(1e9 / rate) as u64;
+    }
+
+    /// When the next whale comes, after a time.
+    fn next_whale(&mut self, after: u64) -> u64 {
+        let rate = self.traffic.arrivals * self.traffic.whales;
+        match rate > 0.0 {
+            true => after + 1 + self.whales.exponential(1e9 / rate).min(1e18) as u64,
+            false => u64::MAX,
         }
     }
 
@@ -251,7 +308,7 @@ impl Generated {
     fn bytes(&mut self) -> u16 {
         // Of small and full packets as many as the mean asks for, and a tenth of 576 bytes.
         let full = ((self.traffic.size - 57.6 - 0.9 * 64.0) / (1514.0 - 64.0)).clamp(0.0, 0.9);
-        match f64::from(self.random.below(1 << 20)) / f64::from(1 << 20) {
+        match f64::from(self.sizes.below(1 << 20)) / f64::from(1 << 20) {
             share if share < full => 1514,
             share if share < full + 0.1 => 576,
             _ => 64,
@@ -259,12 +316,23 @@ impl Generated {
     }
 }
 
+/// A new flow.
+fn key(random: &mut Random) -> Key {
+    Key {
+        source: random.below(u32::MAX),
+        destination: random.below(u32::MAX),
+        ports: [random.below(65_536) as u16, 443],
+        protocol: 6,
+    }
+}
+
 impl Trace for Generated {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         loop {
-            let due = self.next.peek().map_or(self.begins, |Reverse((at, _))| *at);
-            if self.begins <= due {
-                self.begin_flows(due);
+            let begins = self.begins.min(self.surfaces);
+            let due = self.next.peek().map_or(begins, |Reverse((at, _))| *at);
+            if begins <= due {
+                self.begin_next();
                 continue;
             }
             let Some(Reverse((at, number))) = self.next.pop() else { return Ok(None) };
@@ -278,6 +346,10 @@ impl Trace for Generated {
             }
             life.train.0 -= 1;
             let wait = match life.train.0 {
+                0 if life.is_whale => {
+                    life.train.0 = 1;
+                    life.pause as u64
+                }
                 0 => {
                     self.depart(&mut life);
                     self.random.exponential(life.pause) as u64

@@ -30,6 +30,11 @@ fn middle(step: usize) -> u64 {
 }
 
 impl Histogram {
+    /// One without times.
+    pub(crate) const fn new() -> Self {
+        Self { counts: Vec::new(), total: 0, sum: 0, most: 0 }
+    }
+
     /// Counts a time.
     pub(crate) fn add(&mut self, time: u64) {
         let at = step(time);

@@ -17,6 +17,7 @@ mod rack;
 mod random;
 mod report;
 mod scheme;
+mod superbursts;
 mod trace;
 mod world;
 
@@ -25,4 +26,5 @@ pub use generate::{Generated, Traffic};
 pub use rack::Rack;
 pub use report::{Latencies, Report};
 pub use scheme::{Kind, Mode, Outlook, Scheme, Setup};
-pub use trace::{Arrival, Capture, Key, Trace, Until, key, symmetric_hash};
+pub use superbursts::{Fit, Published, SERVICES, Superbursts, published};
+pub use trace::{Arrival, Capture, Faster, Key, Trace, Until, key, symmetric_hash};

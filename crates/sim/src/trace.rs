@@ -66,6 +66,22 @@ impl<T: Trace> Trace for Until<T> {
     }
 }
 
+/// A trace that comes faster or slower than it was.
+pub struct Faster<T> {
+    /// The trace.
+    pub trace: T,
+    /// So many thousandths of its speed; above 0.
+    pub thousandths: u64,
+}
+
+impl<T: Trace> Trace for Faster<T> {
+    fn next(&mut self) -> Result<Option<Arrival>, String> {
+        let scaled = |at: u64| u128::from(at) * 1000 / u128::from(self.thousandths.max(1));
+        let at = |arrival: &Arrival| u64::try_from(scaled(arrival.at)).unwrap_or(u64::MAX);
+        Ok(self.trace.next()?.map(|arrival| Arrival { at: at(&arrival), ..arrival }))
+    }
+}
+
 /// A capture file, read as a stream.
 pub struct Capture<R> {
     path: PathBuf,
@@ -261,6 +277,18 @@ mod tests {
         );
         assert_eq!(of.next().unwrap().unwrap().at, 700);
         assert_eq!(of.next(), Ok(None));
+    }
+
+    #[test]
+    fn a_trace_is_scaled_in_time() {
+        let arrival = |at| Arrival { at, key: Key::default(), size: 64 };
+        let scaled = |thousandths| {
+            let trace = [0, 100, 350].map(arrival).into_iter().fuse();
+            let mut of = Faster { trace, thousandths };
+            std::iter::from_fn(|| of.next().unwrap()).map(|of| of.at).collect::<Vec<_>>()
+        };
+        assert_eq!(scaled(20_000), [0, 5, 17]);
+        assert_eq!(scaled(500), [0, 200, 700]);
     }
 
     #[test]

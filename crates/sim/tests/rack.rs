@@ -5,7 +5,7 @@ use sim::{Arrival, Chain, Generated, Key, Outlook, Rack, Report, Scheme, Setup, 
 const MS: u64 = 1_000_000;
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { arrivals: 3000.0, peak: 9000.0, duration: 1e9, seed, ..Traffic::backbone() }
+    Traffic { arrivals: 30_000.0, peak: 90_000.0, duration: 1e9, seed, ..Traffic::backbone() }
 }
 
 fn setup(policy: &str, slo: u64) -> Setup {

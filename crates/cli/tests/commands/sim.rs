@@ -140,3 +140,34 @@ fn what_is_wrong_is_said() {
     }
     assert!(folder.run(other.into_iter().chain(["rack.yaml"])).refused().contains("rack.yaml"));
 }
+
+#[test]
+fn what_superbursts_do_stands_beside_what_is_published() {
+    let folder = folder();
+    let fit = folder.run(["sim", "fit", "as", "--time", "20ms"]);
+    for expected in ["whales", "minnows", "14558.0", "25 %"] {
+        assert!(fit.well().contains(expected), "{expected}\n{}", fit.out);
+    }
+    folder.run(["gen", TRACE, "--out", "t.pcap", "--arrivals", "poisson"]).well();
+    let of_capture = folder.run(["sim", "fit", "t.pcap"]);
+    assert!(of_capture.well().contains("500 flows") && !of_capture.out.contains("published"));
+    let wrong = folder.run(["sim", "fit", "t.pcap", "--tries", "3"]);
+    assert!(wrong.err.contains("are for generated traffic"), "{}", wrong.err);
+}
+
+#[test]
+fn a_capture_is_played_faster() {
+    let folder = folder();
+    folder.run(["gen", TRACE, "--out", "t.pcap", "--arrivals", "poisson"]).well();
+    let cores = |speed: &str| {
+        let mut run = vec!["sim", "run", "rack.yaml", "--trace", "t.pcap", "--speed", speed];
+        run.extend(IRONSIDE);
+        let run = folder.run(run.into_iter().chain(["--json"]));
+        let document: Value = serde_json::from_str(run.well()).unwrap();
+        document["runs"][0]["time"].as_u64().unwrap()
+    };
+    let (once, twice) = (cores("1"), cores("2"));
+    assert!(once.abs_diff(2 * twice) <= 2, "{once} {twice}");
+    let wrong = folder.run(run(&[&IRONSIDE[..], &["--speed", "2"]].concat()));
+    assert!(wrong.err.contains("--speed is for captures"), "{}", wrong.err);
+}

@@ -13,7 +13,7 @@ use net::{Batch, Pool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sim::{
-    Arrival, Capture, Chain, Function, Generated, Key, Outlook, Rack, Scheme, Setup, Trace,
+    Arrival, Capture, Chain, Faster, Function, Generated, Key, Outlook, Rack, Scheme, Setup, Trace,
     Traffic, Until,
 };
 
@@ -49,6 +49,12 @@ pub(super) struct Asked {
 
 impl Source {
     fn read(common: &Common) -> Result<Self, Failure> {
+        let is_capture = !matches!(common.trace.as_str(), "backbone" | "as" | "gen")
+            && !common.trace.starts_with("gen:");
+        if common.speed.is_some() && !is_capture {
+            let why = "--speed is for captures: the rate of what is generated can be set";
+            return Err(Failure::Usage(why.into()));
+        }
         let traffic = match common.trace.as_str() {
             "backbone" => Traffic::backbone(),
             "as" => Traffic::autonomous_system(),
@@ -82,7 +88,11 @@ impl Source {
     pub(super) fn open(&self, common: &Common) -> Result<Box<dyn Trace>, String> {
         let end = common.time.unwrap_or(u64::MAX);
         Ok(match self {
-            Self::Capture(path) => Box::new(Until { trace: Capture::open(Path::new(path))?, end }),
+            Self::Capture(path) => {
+                let trace = Capture::open(Path::new(path))?;
+                let thousandths = common.speed.unwrap_or(1000);
+                Box::new(Until { trace: Faster { trace, thousandths }, end })
+            }
             Self::Traffic(traffic) => Box::new(Until { trace: Generated::new(traffic), end }),
             Self::Generator(generator) => {
                 let trace = Frames::open(generator, common.arrivals)?;

@@ -1,6 +1,7 @@
 //! `catena sim`: a rack is simulated whose cores are scaled.
 
 mod asked;
+mod fit;
 mod shown;
 
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) struct Sim {
 enum Sub {
     Run(Run),
     Compare(Compare),
+    Fit(fit::Fit),
 }
 
 impl Sim {
@@ -39,6 +41,7 @@ impl Sim {
         match &self.command {
             Sub::Run(run) => run.common.json,
             Sub::Compare(compare) => compare.common.json,
+            Sub::Fit(fit) => fit.json,
         }
     }
 }
@@ -57,6 +60,9 @@ struct Common {
     /// End after so much time of the trace
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<u64>,
+    /// Play a capture so many times as fast as it was recorded, such as 20 or 0.5
+    #[arg(long, value_name = "TIMES", value_parser = speed)]
+    speed: Option<u64>,
     /// Leave so much time at the start out of the figures
     #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = time)]
     warmup: u64,
@@ -123,6 +129,15 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Thousandths of a speed.
+fn speed(text: &str) -> Result<u64, String> {
+    let times: f64 = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    match (0.001..=1e9).contains(&times) {
+        true => Ok((times * 1000.0).round() as u64),
+        false => Err("a speed is 0.001 to 1,000,000,000 times that of the capture".into()),
+    }
+}
+
 fn slo(text: &str) -> Result<u64, String> {
     let of = time(text.strip_prefix("p99=").unwrap_or(text))?;
     if of == 0 { Err("an SLO is above 0".into()) } else { Ok(of) }
@@ -157,6 +172,7 @@ pub(crate) fn main(args: &Sim) -> Result<ExitCode, Failure> {
     let (common, policies_of, slos) = match &args.command {
         Sub::Run(run) => (&run.common, vec![run.policy.clone()], vec![run.slo]),
         Sub::Compare(compare) => (&compare.common, compare.policies.clone(), compare.slo.0.clone()),
+        Sub::Fit(fit) => return fit.main(),
     };
     if policies_of.iter().any(|name| name == "list") {
         print(&policies());
