@@ -1,7 +1,7 @@
 //! The host service: it starts a chain, moves packets through it, watches its NFs, and replaces a chain that fails.
 //!
 //! Three threads: one moves packets; one starts NFs, which end with it; the calling one watches. A chain whose NFs have
-//! [interfaces](linked) needs the last alone.
+//! interfaces (`linked`) needs the last alone.
 
 mod control;
 mod linked;
