@@ -248,8 +248,9 @@ fn every_class_has_a_sample_or_a_reason_to_have_none() {
     assert!(without.is_empty(), "these classes have no samples: {without:?}");
 }
 
-/// Push elements without samples, because what they do lies outside the chain.
-const WITHOUT_SAMPLES: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];
+/// Push elements without samples, because what they do lies outside the chain, or files say it.
+const WITHOUT_SAMPLES: &[&str] =
+    &["SnortFilter", "ToDevice", "ToDump", "ToIPSummaryDump", "URLFilter"];
 
 /// Classes whose model is opaque for every packet though they stand on push paths, and why.
 const OPAQUE: &[(&str, &str)] = &[

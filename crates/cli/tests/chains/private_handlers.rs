@@ -21,6 +21,7 @@ const SECRET: &str = "toor:$6$kept";
 
 /// Chains around an element `x` of the classes that have no samples, and ports or arguments.
 const WITHOUT_SAMPLES: &[(&str, &str)] = &[
+    ("BackendMapper", "x :: BackendMapper(- - - - 0 1, BACKENDS 10.0.0.1);"),
     ("BandwidthRatedUnqueue", "Idle -> Queue -> x :: BandwidthRatedUnqueue(1kBps) -> Idle;"),
     ("BandwidthShaper", "Idle -> Queue -> x :: BandwidthShaper(1kBps) -> Unqueue -> Idle;"),
     ("ControlSocket", "x :: ControlSocket(unix, element);"),
@@ -41,6 +42,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("RoundRobinSched", "Idle -> Queue -> x :: RoundRobinSched -> Unqueue -> Idle;"),
     ("Shaper", "Idle -> Queue -> x :: Shaper(1) -> Unqueue -> Idle;"),
     ("SimplePrioSched", "Idle -> Queue -> x :: SimplePrioSched -> Unqueue -> Idle;"),
+    ("SnortFilter", "Idle -> x :: SnortFilter(in.rules) -> Idle;"),
     ("SourceIPHashMapper", "x :: SourceIPHashMapper(2 0xbadbeef, - - - - 0 0 1);"),
     ("StaticPullSwitch", "Idle -> Queue -> x :: StaticPullSwitch(0) -> Unqueue -> Idle;"),
     ("StrideSched", "Idle -> Queue -> x :: StrideSched(1) -> Unqueue -> Idle;"),
@@ -48,6 +50,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("ToDevice", "Idle -> x :: ToDevice(dev);"),
     ("ToDump", "Idle -> x :: ToDump(out.pcap);"),
     ("ToIPSummaryDump", "Idle -> x :: ToIPSummaryDump(out.dump);"),
+    ("URLFilter", "Idle -> x :: URLFilter(in.urls) -> Idle;"),
     ("Unqueue", "Idle -> Queue -> x :: Unqueue -> Idle;"),
 ];
 
@@ -86,6 +89,8 @@ impl Scratch {
         let empty = Writer::new(Vec::new(), &Options::for_file_name(Folder::new("in.pcap")));
         file("in.pcap", &empty.unwrap().finish().unwrap());
         file("in.dump", b"!data ip_src\n");
+        file("in.rules", b"alert tcp any any -> any any (content:\"x\"; sid:1;)\n");
+        file("in.urls", b"example.com\n");
         file("secret", SECRET.as_bytes());
         file("chain.click", all_classes().as_bytes());
         Self(folder)

@@ -606,10 +606,10 @@ mod tests {
             of("alert tcp any 70000 -> any any (sid:1;)")
                 .starts_with("14: '70000' is neither a port")
         );
-        assert_eq!(rule("sid:1"), "31: an option ends with ';'");
-        assert_eq!(rule("content:\"x; sid:1;"), "31: a quotation mark is missing");
-        assert_eq!(rule("nocase; sid:1;"), "31: nocase stands behind a content");
-        assert!(rule("content:\"|0|\";").starts_with("31: '\"|0|\"' is not a quoted string"));
+        assert_eq!(rule("sid:1"), "30: an option ends with ';'");
+        assert_eq!(rule("content:\"x; sid:1;"), "30: a quotation mark is missing");
+        assert_eq!(rule("nocase; sid:1;"), "30: nocase stands behind a content");
+        assert!(rule("content:\"|0|\";").starts_with("30: '\"|0|\"' is not a quoted string"));
         assert!(of("alert tcp any any -> any any (sid:1; ").ends_with("')' is missing"));
     }
 }
