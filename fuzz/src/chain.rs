@@ -15,10 +15,19 @@ pub fn chain(data: &[u8]) {
         }],
         ..compiler::Options::default()
     };
-    let mut files = OneFile { rules: None };
-    let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);
+    elaborate(&mut sources, file, &options, &mut OneFile { rules: None });
+}
+
+/// Elaborates a configuration: it is made, or what is said against it has a place.
+pub(crate) fn elaborate(
+    sources: &mut Sources,
+    file: FileId,
+    options: &compiler::Options,
+    files: &mut dyn Files,
+) {
+    let (chain, mut diagnostics) = compiler::elaborate(sources, file, options, files);
     let made = chain.is_some_and(|chain| {
-        compiler::instantiate(&chain, &mut sources, &mut files, &mut diagnostics).is_some()
+        compiler::instantiate(&chain, sources, files, &mut diagnostics).is_some()
     });
     assert!(made || has_errors(&diagnostics), "nothing is said against it: {diagnostics:?}");
     for label in diagnostics.iter().flat_map(|diagnostic| &diagnostic.labels) {

@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn hostile_lines_are_passed_over() {
         let mut random = fastrand::Rng::with_seed(1);
-        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\nlink /a\t/b\ngroup /sys/fs/cgroup/memory/catena-abcdefghijklmnopqrstuvwx\nstays\n";
+        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\ninterface west\tp0 lan\nlink /a\t/b\ngroup /sys/fs/cgroup/memory/catena-abcdefghijklmnopqrstuvwx\nstays\n";
         for _ in 0..2000 {
             let mut bytes = good.as_bytes().to_vec();
             for _ in 0..random.usize(1..8) {
@@ -522,6 +522,9 @@ mod tests {
             };
             journal.read(&String::from_utf8_lossy(&bytes));
             assert!(journal.namespaces.iter().all(|of| is_name(&of.name)));
+            assert!(journal.interfaces.iter().all(|(name, there, of)| {
+                is_interface_name(name) && is_interface_name(there) && is_name(of)
+            }));
             let own = format!("/{}{}", cgroup::PREFIX, journal.mark);
             assert!(journal.groups.iter().all(|of| of.to_string_lossy().ends_with(&own)));
             let _ = std::fs::remove_file(path);

@@ -8,8 +8,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use crate::cgroup::Groups;
+use crate::chain::Program;
 use crate::confine::{Limits, User};
-use crate::manifest::Privilege;
+use crate::manifest::{Function, Privilege};
 use crate::{Failure, Journal, Namespace, Process, cgroup};
 
 pub(crate) use elements::Elements;
@@ -42,6 +44,25 @@ pub(crate) enum Packets<'a> {
 pub(crate) trait Environment: std::fmt::Debug + Send + Sync {
     /// Starts it.
     fn start(&self, start: Start<'_>, journal: &Journal) -> Result<Running, Failure>;
+}
+
+/// What runs a function; `elements` is the program that runs elements.
+pub(crate) fn environment(
+    function: &Function,
+    elements: &Program,
+    groups: &Groups,
+    journal: &Journal,
+) -> Result<Box<dyn Environment>, Failure> {
+    let native = |program: &PathBuf, arguments: &[String]| Native {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        groups: groups.clone(),
+    };
+    Ok(match function {
+        Function::Click(_) => Box::new(native(&elements.0, &elements.1)),
+        Function::Program(path, arguments) => Box::new(native(path, arguments)),
+        Function::Image(path, arguments) => Box::new(Runc::new(path, arguments, journal)?),
+    })
 }
 
 /// An NF that was started.

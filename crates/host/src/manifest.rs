@@ -17,7 +17,7 @@ use serde_saphyr::Spanned;
 use crate::confine::Limits;
 use crate::image::Image;
 
-pub(crate) use interfaces::INTERFACES;
+pub(crate) use interfaces::{INTERFACES, LINK};
 pub use interfaces::{Interfaces, Privilege};
 
 /// A chain of network functions in processes of their own.
@@ -313,7 +313,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
     });
     if fabric != Fabric::Shared {
         for end in [&io.input, &io.output] {
-            let name = end.value.strip_prefix("veth:").unwrap_or(&end.value);
+            let name = end.value.strip_prefix(LINK).unwrap_or(&end.value);
             if !crate::is_interface_name(name) {
                 let message = format!("'{}' is no end of a chain of links", end.value);
                 let help = "an interface of this host, or `veth:NAME`, which is made";

@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 
 use crate::cgroup::Groups;
 use crate::chain::{Chain, Program, Watched, assemble};
-use crate::launch::{Environment, Native, Runc};
+use crate::launch::{Environment, environment};
 use crate::manifest::{Fabric, Function, HandOff, HostChain, Nf, Policy};
 use crate::scheduler::{self, Class};
 use crate::{Failure, Journal};
@@ -163,17 +163,9 @@ impl Chosen {
     /// # Errors
     /// If what it insists on is refused.
     pub fn of(spec: &HostChain) -> Result<Self, Failure> {
-        let cores = scheduler::cores();
         let core = match spec.core {
-            Some(core) if !cores.contains(&core) => {
-                let all: Vec<String> = cores.iter().map(usize::to_string).collect();
-                return Err(Failure::Impossible(format!(
-                    "there is no core {core} here: there are {}",
-                    all.join(", ")
-                )));
-            }
-            Some(core) => core,
-            None => cores.last().copied().unwrap_or(0),
+            Some(core) => known(core)?,
+            None => scheduler::cores().last().copied().unwrap_or(0),
         };
         let shares_memory = spec.fabric == Fabric::Shared;
         let allowed = scheduler::may_be_fifo();
@@ -215,6 +207,17 @@ impl Chosen {
             why: format!("core {core}: {why}; {hand_off}"),
         })
     }
+}
+
+/// A core, if it is there.
+fn known(core: usize) -> Result<usize, Failure> {
+    let cores = scheduler::cores();
+    if cores.contains(&core) {
+        return Ok(core);
+    }
+    let all: Vec<String> = cores.iter().map(usize::to_string).collect();
+    let all = all.join(", ");
+    Err(Failure::Impossible(format!("there is no core {core} here: there are {all}")))
 }
 
 /// Runs a chain.
@@ -259,7 +262,7 @@ impl Service {
             Fabric::Shared => Prepared::new(spec, elements, &mut journal)
                 .map(|prepared| Either::Shared(Box::new(prepared))),
             Fabric::Links(kind) => {
-                Linked::new(spec, &kind, &elements.0, &mut journal).map(Either::Linked)
+                Linked::new(spec, &kind, elements, &mut journal).map(Either::Linked)
             }
         };
         match prepared {
@@ -307,19 +310,8 @@ impl Prepared {
             false => DeviceRequest::Interface { name: "out".into(), receive: false },
         };
         let output = open(output)?;
-        let is_root = rustix::process::geteuid().is_root();
-        let groups = if is_root { Groups::make(journal)? } else { Groups::default() };
-        let native = |program: &PathBuf, arguments: &[String]| {
-            let (program, arguments) = (program.clone(), arguments.to_vec());
-            Box::new(Native { program, arguments, groups: groups.clone() })
-        };
-        let environment = |nf: &Nf| -> Result<Box<dyn Environment>, Failure> {
-            Ok(match &nf.function {
-                Function::Click(_) => native(&elements.0, &elements.1),
-                Function::Program(path, arguments) => native(path, arguments),
-                Function::Image(path, arguments) => Box::new(Runc::new(path, arguments, journal)?),
-            })
-        };
+        let groups = Groups::make(journal)?;
+        let environment = |nf: &Nf| environment(&nf.function, elements, &groups, journal);
         let environments = spec.nfs.iter().map(environment).collect::<Result<_, _>>()?;
         let mut spec = spec;
         for nf in &mut spec.nfs {

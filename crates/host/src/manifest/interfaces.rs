@@ -12,6 +12,9 @@ use super::written;
 /// The interfaces of an NF: the one that packets of the chain come by, and the one that they leave by.
 pub(crate) const INTERFACES: [&str; 2] = ["eth0", "eth1"];
 
+/// What the end of a chain begins with that is a link of its own.
+pub(crate) const LINK: &str = "veth:";
+
 /// What an NF finds in its namespace, where it has its interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
@@ -141,21 +144,17 @@ pub(super) fn read(nf: &written::Nf, found: &mut Reading) -> Interfaces {
 
 /// What an NF says that is of interfaces, where it has none.
 pub(super) fn refuse(nf: &written::Nf, found: &mut Reading) {
-    let help = || Some("it is for programs between interfaces: `api: veth`".to_string());
-    let refuse = |found: &mut Reading, at: Option<&Spanned<()>>, what: &str| {
-        if let Some(at) = at {
-            found.wrong(at, format!("`{what}` of an NF that has no interfaces"), help());
-        }
-    };
-    refuse(found, nf.addresses.as_ref().map(place).as_ref(), "addresses");
-    refuse(found, nf.routes.as_ref().map(place).as_ref(), "routes");
-    refuse(found, nf.forward.as_ref().map(place).as_ref(), "forward");
-    refuse(found, nf.privileges.as_ref().map(place).as_ref(), "privileges");
+    refuse_one(nf.addresses.as_ref(), "addresses", found);
+    refuse_one(nf.routes.as_ref(), "routes", found);
+    refuse_one(nf.forward.as_ref(), "forward", found);
+    refuse_one(nf.privileges.as_ref(), "privileges", found);
 }
 
-/// Where something stands.
-fn place<T>(of: &Spanned<T>) -> Spanned<()> {
-    Spanned { value: (), referenced: of.referenced, defined: of.defined }
+fn refuse_one<T>(at: Option<&Spanned<T>>, what: &str, found: &mut Reading) {
+    if let Some(at) = at {
+        let help = "it is for programs between interfaces: `api: veth`";
+        found.wrong(at, format!("`{what}` of an NF that has no interfaces"), Some(help.into()));
+    }
 }
 
 #[cfg(test)]

@@ -4,21 +4,24 @@
 //! NFs are programs as they are, which the kernel gives frames and sockets, or elements that `catena run` runs.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::control::{self, NfStatus, Served};
-use super::{Chosen, MOST_FAILURES, MOST_IN_WINDOW, Orders, Say, Status, WINDOW, count, locked};
-use crate::cgroup::Groups;
-use crate::fabric::{self, Joins, Ports};
-use crate::launch::{Elements, Environment, Native, Packets, Runc, Running, Start};
-use crate::manifest::{Function, HostChain, INTERFACES, Interfaces, Nf};
-use crate::{Failure, Journal, Namespace, log, scheduler};
+use click::ast::{Class, Endpoint, Name, Node, Ports as Written, Statement};
+use ir::Sources;
 
-/// What the end of a chain is called that is a link of its own.
-pub(crate) const LINK: &str = "veth:";
+use super::control::{self, NfStatus, Served};
+use super::{
+    Chosen, MOST_FAILURES, MOST_IN_WINDOW, Orders, Say, Status, WINDOW, count, known, locked,
+};
+use crate::cgroup::Groups;
+use crate::chain::Program;
+use crate::fabric::{self, Joins, Ports};
+use crate::launch::{Elements, Environment, Packets, Running, Start, environment};
+use crate::manifest::{Function, HostChain, INTERFACES, Interfaces, LINK, Nf};
+use crate::{Failure, Journal, Namespace, log, scheduler};
 
 /// How long it is waited until it is looked whether the switch runs.
 const LOOK: Duration = Duration::from_secs(1);
@@ -66,7 +69,7 @@ impl Linked {
     pub(super) fn new(
         spec: HostChain,
         kind: &str,
-        program: &Path,
+        elements: &Program,
         journal: &mut Journal,
     ) -> Result<Self, Failure> {
         let chosen = Chosen::of(&spec)?;
@@ -82,10 +85,7 @@ impl Linked {
             .map(|(port, name)| (*port, (*name).clone()))
             .collect();
         let ports = Ports { count: 2 * spec.nfs.len() + 2, taken: &taken, joins: Joins::Pairs };
-        let core = spec.switch_core.unwrap_or(chosen.core);
-        if !scheduler::cores().contains(&core) {
-            return Err(Failure::Impossible(format!("there is no core {core} here")));
-        }
+        let core = spec.switch_core.map_or(Ok(chosen.core), known)?;
         let go_on = || !orders.is_stopped();
         // No NF has a name with a dot.
         let of = |what: &str| format!("catena-{name}-{what}");
@@ -95,13 +95,10 @@ impl Linked {
             &of("the.switch"),
             &ports,
             &[core],
-            program,
+            &elements.0,
             &go_on,
         )?;
-        let groups = match rustix::process::geteuid().is_root() {
-            true => Groups::make(journal)?,
-            false => Groups::default(),
-        };
+        let groups = Groups::make(journal)?;
         let mut places = Vec::new();
         for (at, nf) in spec.nfs.iter().enumerate() {
             let namespace = journal.namespace(&of(&nf.name))?;
@@ -119,19 +116,11 @@ impl Linked {
                     let file = journal.folder().join(format!("{}.click", nf.name));
                     std::fs::write(&file, between(text)).map_err(Failure::at(&file))?;
                     let io = spec.driver.map_or("auto".into(), |mode| mode.to_string());
-                    Runs::Elements(program.into(), file, io)
+                    Runs::Elements(elements.0.clone(), file, io)
                 }
-                Function::Program(path, arguments) => {
-                    let native = Native {
-                        program: path.clone(),
-                        arguments: arguments.clone(),
-                        groups: groups.clone(),
-                    };
-                    Runs::Program(Box::new(native), interfaces.clone())
-                }
-                Function::Image(path, arguments) => {
-                    let container = Runc::new(path, arguments, journal)?;
-                    Runs::Program(Box::new(container), interfaces.clone())
+                function => {
+                    let runs = environment(function, elements, &groups, journal)?;
+                    Runs::Program(runs, interfaces.clone())
                 }
             };
             places.push(Place { nf: nf.clone(), namespace, runs });
@@ -386,18 +375,68 @@ fn set_up(
 }
 
 /// A chain between the interfaces: `input` and `output` are for what comes by the first, and `input[1]` and `output[1]` for
-/// what comes by the second.
+/// what comes by the second. One that has devices of its own is left as it is.
 fn between(text: &str) -> String {
-    let compact: String = text.chars().filter(|of| !of.is_whitespace()).collect();
     let [first, second] = INTERFACES;
-    if compact.contains("FromDevice(") {
-        return text.to_string();
+    let (mut has_devices, mut is_two_way) = (false, false);
+    let mut sources = Sources::new();
+    let file = sources.add("elements", text);
+    // What is wrong with it is told by who runs it.
+    for statement in &click::parse(&mut sources, file).0.statements {
+        let is_device = |name: &Name| name.text == "FromDevice";
+        match statement {
+            Statement::Declaration(of) => {
+                has_devices |= matches!(&of.class, Class::Named(name) if is_device(name));
+            }
+            Statement::Chain(chain) => {
+                for Endpoint { inputs, node, outputs, .. } in chain.stages.iter().flatten() {
+                    let is_second = |ports: &Option<Written>| {
+                        ports.as_ref().is_some_and(|ports| ports.numbers().any(|port| port == 1))
+                    };
+                    match node {
+                        Node::Name { name, .. } => {
+                            has_devices |= is_device(name);
+                            is_two_way |= name.text == "input" && is_second(outputs)
+                                || name.text == "output" && is_second(inputs);
+                        }
+                        Node::Declaration { class: Class::Named(name), .. } => {
+                            has_devices |= is_device(name);
+                        }
+                        Node::Input => is_two_way |= is_second(outputs),
+                        Node::Output => is_two_way |= is_second(inputs),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
     }
-    if !compact.contains("input[1]") && !compact.contains("[1]output") {
-        return format!("FromDevice({first}) -> {{ {text}\n }} -> ToDevice({second});\n");
+    match (has_devices, is_two_way) {
+        (true, _) => text.to_string(),
+        (_, false) => format!("FromDevice({first}) -> {{ {text}\n }} -> ToDevice({second});\n"),
+        (_, true) => format!(
+            "nf :: {{ {text}\n }};\nFromDevice({first}) -> [0] nf [0] -> ToDevice({second});\n\
+             FromDevice({second}) -> [1] nf [1] -> ToDevice({first});\n"
+        ),
     }
-    format!(
-        "nf :: {{ {text}\n }};\nFromDevice({first}) -> [0] nf [0] -> ToDevice({second});\n\
-         FromDevice({second}) -> [1] nf [1] -> ToDevice({first});\n"
-    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_stand_between_their_interfaces() {
+        let (one, two) = ("FromDevice(eth0) -> {", "nf :: {");
+        for (text, begins) in [
+            ("input -> Null -> output;", one),
+            ("// input[1] and FromDevice(eth0)\ninput -> output;", one),
+            ("input [0] -> output; input[1] -> [1] output;", two),
+            ("input => Null, Null => output; Null -> [1] output;", two),
+            ("FromDevice(eth0) -> ToDevice(eth1);", "FromDevice(eth0) -> ToDevice"),
+            ("from :: FromDevice(eth0); from -> Discard;", "from ::"),
+        ] {
+            assert!(between(text).starts_with(begins), "{}", between(text));
+        }
+    }
 }
