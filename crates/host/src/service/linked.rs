@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use click::ast::{Class, Endpoint, Name, Node, Ports as Written, Statement};
+use click::ast::{Endpoint, Node, Statement};
 use ir::Sources;
 
 use super::control::{self, NfStatus, Served};
@@ -375,44 +375,31 @@ fn set_up(
 }
 
 /// A chain between the interfaces: `input` and `output` are for what comes by the first, and `input[1]` and `output[1]` for
-/// what comes by the second. One that has devices of its own is left as it is.
+/// what comes by the second. One that uses none of them has devices of its own, and is left as it is.
 fn between(text: &str) -> String {
     let [first, second] = INTERFACES;
-    let (mut has_devices, mut is_two_way) = (false, false);
+    let (mut has_ports, mut is_two_way) = (false, false);
     let mut sources = Sources::new();
     let file = sources.add("elements", text);
     // What is wrong with it is told by who runs it.
-    for statement in &click::parse(&mut sources, file).0.statements {
-        let is_device = |name: &Name| name.text == "FromDevice";
-        match statement {
-            Statement::Declaration(of) => {
-                has_devices |= matches!(&of.class, Class::Named(name) if is_device(name));
-            }
-            Statement::Chain(chain) => {
-                for Endpoint { inputs, node, outputs, .. } in chain.stages.iter().flatten() {
-                    let is_second = |ports: &Option<Written>| {
-                        ports.as_ref().is_some_and(|ports| ports.numbers().any(|port| port == 1))
-                    };
-                    match node {
-                        Node::Name { name, .. } => {
-                            has_devices |= is_device(name);
-                            is_two_way |= name.text == "input" && is_second(outputs)
-                                || name.text == "output" && is_second(inputs);
-                        }
-                        Node::Declaration { class: Class::Named(name), .. } => {
-                            has_devices |= is_device(name);
-                        }
-                        Node::Input => is_two_way |= is_second(outputs),
-                        Node::Output => is_two_way |= is_second(inputs),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
+    let statements = click::parse(&mut sources, file).0.statements;
+    let chains = statements.iter().filter_map(|statement| match statement {
+        Statement::Chain(chain) => Some(chain),
+        _ => None,
+    });
+    for Endpoint { inputs, node, outputs, .. } in chains.flat_map(|of| of.stages.iter().flatten()) {
+        let ports = match node {
+            Node::Input => outputs,
+            Node::Output => inputs,
+            Node::Name { name, .. } if name.text == "input" => outputs,
+            Node::Name { name, .. } if name.text == "output" => inputs,
+            _ => continue,
+        };
+        has_ports = true;
+        is_two_way |= ports.iter().any(|ports| ports.numbers().any(|port| port == 1));
     }
-    match (has_devices, is_two_way) {
-        (true, _) => text.to_string(),
+    match (has_ports, is_two_way) {
+        (false, _) => text.to_string(),
         (_, false) => format!("FromDevice({first}) -> {{ {text}\n }} -> ToDevice({second});\n"),
         (_, true) => format!(
             "nf :: {{ {text}\n }};\nFromDevice({first}) -> [0] nf [0] -> ToDevice({second});\n\
