@@ -42,7 +42,8 @@ usage: cargo xtask TASK
                                  as many random linear programs with what glpsol finds
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
-                                 (docs/lemur.md and docs/metron-placement.md); all if not said
+                                 (docs/lemur.md and docs/metron-placement.md), ironside (docs/ironside.md and
+                                 docs/scaling.md); all if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -101,13 +102,18 @@ fn soak(seconds: &str) -> Result {
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "3000"))
 }
 
-/// Papers whose experiments a bench of the crate `bench` repeats.
-const PAPERS: [&str; 3] = ["snf", "scc", "lemur"];
+/// Papers whose experiments a bench of the crate `bench` repeats, or for `ironside` the program itself.
+const PAPERS: [&str; 4] = ["snf", "scc", "lemur", "ironside"];
 
 fn figures(paper: &str, args: &[&str]) -> Result {
     // The chains of processes run the program, which cargo builds for benches of its own crate alone.
     if paper == "scc" {
         command::run(&mut cargo(["build", "--release", "--package", "catena-cli"]))?;
+    }
+    if paper == "ironside" {
+        let tables =
+            ["run", "--release", "--package", "catena-cli", "--", "sim", "tables", "--report"];
+        return command::run(cargo(tables).arg(command::root().join("docs")).args(args));
     }
     let bench = ["bench", "--package", "catena-bench", "--bench", paper, "--", "--write"];
     command::run(cargo(bench).arg(command::root().join("docs")).args(args))

@@ -171,7 +171,11 @@ impl CoreCosts {
 
     /// The time of some cycles, rounded up.
     pub fn time(&self, cycles: u64) -> Nanos {
-        (u128::from(cycles) * 1_000_000_000).div_ceil(u128::from(self.hertz.max(1))) as u64
+        let hertz = self.hertz.max(1);
+        match cycles.checked_mul(1_000_000_000) {
+            Some(all) => all.div_ceil(hertz),
+            None => (u128::from(cycles) * 1_000_000_000).div_ceil(u128::from(hertz)) as u64,
+        }
     }
 }
 

@@ -22,14 +22,41 @@ pub(crate) struct Site {
     asked: u64,
 }
 
+/// Nanoseconds of its room that a core is given at once at the most.
+const DEPTH: f64 = 1e6;
+
+/// A core that new flows go to. Room is given as it passes: flows are short beside the time between decisions, and one after another,
+/// each core would get all flows until it is full.
+pub(crate) struct Place {
+    core: u32,
+    /// Packets a second for which there is room.
+    room: f64,
+    /// Packets that it may be given now.
+    packets: f64,
+    /// Since when that is so.
+    since: u64,
+}
+
+impl Place {
+    fn new(core: u32, room: f64) -> Self {
+        Self { core, room, packets: 0.0, since: 0 }
+    }
+
+    fn refill(&mut self, now: u64) {
+        let passed = ((now - self.since) as f64).min(DEPTH);
+        self.packets = (self.packets + self.room * passed / 1e9).min(self.room * DEPTH / 1e9);
+        self.since = now;
+    }
+}
+
 /// An order under way.
 pub(crate) enum Effect {
     /// A group goes to a core, and becomes a part of another group there.
     Move { group: u32, to: u32, into: Option<u32> },
     /// Flows of a core go to another one.
-    Migrate { from: u32, to: u32, rate: f64, window: Nanos },
+    Migrate { from: u32, to: u32, flows: Vec<u32> },
     /// New flows go to these cores.
-    Place(Vec<(u32, f64)>),
+    Place(Vec<Place>),
     /// A core goes when it has nothing any more.
     Release(u32),
 }
@@ -67,7 +94,7 @@ impl World<'_> {
                 self.sites.push(Site { policy: scaler(), cores: 0..most, units: None, asked: 0 });
             }
             Mode::Flows => {
-                self.places = (0..initial).map(|core| (core, f64::INFINITY)).collect();
+                self.places = (0..initial).map(|core| Place::new(core, f64::INFINITY)).collect();
                 self.sites.push(Site { policy: scaler(), cores: 0..most, units: None, asked: 0 });
             }
         }
@@ -142,23 +169,34 @@ impl World<'_> {
         if self.units.len() <= flow as usize {
             self.units.resize(flow as usize + 1, Unit::default());
         }
-        // What a flow brings is not known: each takes an equal part of what there is.
-        let each = 1e9 / self.setup.gap.max(1) as f64 / self.flows.alive().max(1) as f64;
-        let found = self.places.iter().position(|(_, room)| *room > 0.0);
-        let least = || {
-            (0..self.places.len()).max_by(|a, b| self.places[*a].1.total_cmp(&self.places[*b].1))
-        };
-        let Some(at) = found.or_else(least) else { return };
-        let (core, room) = &mut self.places[at];
-        *room -= each;
-        let core = if room.is_infinite() {
-            self.places[flow as usize % self.places.len()].0
-        } else {
-            *core
-        };
+        // Nothing is known of the flow: it is taken for one of those until the last decision.
+        let (now, brings) = (self.now, self.brings);
+        self.places.iter_mut().for_each(|of| of.refill(now));
+        if self.places.iter().all(|of| of.packets <= 0.0)
+            && let Some(spare) = self.detached()
+        {
+            self.places.push(spare);
+        }
+        let count = self.places.len();
+        let open = self.places.iter().position(|of| of.packets > 0.0 && of.room.is_finite());
+        // Before the first decision, and where all are full, flows are spread.
+        let Some(at) = open.or_else(|| (flow as usize).checked_rem(count)) else { return };
+        self.places[at].packets -= brings;
+        let core = self.places[at].core;
         self.admit(core);
         self.units[flow as usize] = Unit { core, is_used: true, ..Unit::default() };
         self.cells[core as usize].owned += 1;
+    }
+
+    /// A chain that waits detached on a spare core: it starts at once (Quadrant §3.4.3).
+    fn detached(&self) -> Option<Place> {
+        let most = self.setup.settings.guards.most;
+        let used = self.cells.iter().filter(|of| of.role != Role::Spare).count();
+        let spare = self.cells.iter().position(|of| of.role == Role::Spare)?;
+        let room = self.setup.settings.quadrant.most * self.setup.most();
+        let mut place = Place::new(spare as u32, room);
+        place.refill(self.now);
+        (used < most).then_some(place)
     }
 
     /// A group becomes a part of another one on the same core.
@@ -270,6 +308,7 @@ impl World<'_> {
             Mode::Classes => rack.controller + rack.switch_update,
             Mode::Flows => rack.controller,
         };
+        let mut busy = self.busy(&actions);
         let mut places = Vec::new();
         for action in actions {
             let effect = match action {
@@ -293,10 +332,11 @@ impl World<'_> {
                     Effect::Move { group, to, into: Some(into) }
                 }
                 Action::Migrate { from: Core(from), to: Core(to), rate } => {
-                    Effect::Migrate { from, to, rate, window }
+                    let packets = rate * window as f64 / 1e9;
+                    Effect::Migrate { from, to, flows: take(&mut busy[from as usize], packets) }
                 }
                 Action::Place { to: Core(to), room } => {
-                    places.push((to, room));
+                    places.push(Place::new(to, room));
                     continue;
                 }
                 // Orders of core mappers and of the ingress are executed where these are asked.
@@ -306,9 +346,6 @@ impl World<'_> {
         }
         if !places.is_empty() {
             self.after(after, Effect::Place(places));
-        }
-        if self.setup.scheme.mode == Mode::Flows {
-            (0..self.flows.end() as u32).for_each(|flow| self.flows[flow].recent = 0);
         }
     }
 
@@ -354,14 +391,12 @@ impl World<'_> {
                 self.units[group as usize].into = into;
                 self.shift(group, to);
             }
-            Some(Effect::Migrate { from, to, rate, window }) => {
-                self.migrate(from, to, (rate, window))
-            }
+            Some(Effect::Migrate { from, to, flows }) => self.migrate(from, to, &flows),
             Some(Effect::Place(places)) => self.places = places,
             Some(Effect::Release(core)) if self.cells[core as usize].role == Role::Dedicated => {
                 self.cells[core as usize].retires = true;
                 if self.places.len() > 1 {
-                    self.places.retain(|(of, _)| *of != core);
+                    self.places.retain(|of| of.core != core);
                 }
                 self.retire(core);
             }
@@ -396,26 +431,55 @@ impl World<'_> {
         }
     }
 
-    /// Moves flows that had so many packets a second together in the last window.
-    fn migrate(&mut self, from: u32, to: u32, (rate, window): (f64, Nanos)) {
-        let mut left = rate * window as f64 / 1e9;
-        for flow in 0..self.flows.end() as u32 {
-            if left <= 0.0 {
-                break;
+    /// By core: flows with packets since the last decision, and how many, of cores that flows are to leave. Counts anew.
+    fn busy(&mut self, actions: &[Action]) -> Vec<Vec<(u32, u32)>> {
+        let mut all = vec![Vec::new(); self.cells.len()];
+        if self.setup.scheme.mode != Mode::Flows {
+            return all;
+        }
+        let mut is_left = vec![false; self.cells.len()];
+        for action in actions {
+            if let Action::Migrate { from: Core(from), .. } = action {
+                is_left[*from as usize] = true;
             }
-            let unit = &self.units[flow as usize];
-            let recent = self.flows[flow].recent;
-            if unit.is_used
-                && unit.core == from
-                && unit.next.is_none()
-                && recent > 0
-                && f64::from(recent) <= 2.0 * left
-            {
-                left -= f64::from(recent);
+        }
+        let mut active = 0u64;
+        for flow in 0..self.flows.end() as u32 {
+            let recent = std::mem::take(&mut self.flows[flow].recent);
+            active += u64::from(recent > 0);
+            let Some(unit) = self.units.get(flow as usize).filter(|_| recent > 0) else { continue };
+            if unit.is_used && unit.next.is_none() && is_left[unit.core as usize] {
+                all[unit.core as usize].push((flow, recent));
+            }
+        }
+        let before = std::mem::replace(&mut self.before, self.packets);
+        self.brings = (self.packets - before) as f64 / active.max(1) as f64;
+        all
+    }
+
+    /// Moves flows to another core.
+    fn migrate(&mut self, from: u32, to: u32, flows: &[u32]) {
+        for flow in flows {
+            let unit = &self.units[*flow as usize];
+            if unit.is_used && unit.core == from && unit.next.is_none() {
                 self.tally.migrated += 1;
                 self.tally.switch_updates += 1;
-                self.shift(flow, to);
+                self.shift(*flow, to);
             }
         }
     }
+}
+
+/// Takes flows with so many packets together.
+fn take(busy: &mut Vec<(u32, u32)>, packets: f64) -> Vec<u32> {
+    let (mut left, mut taken) = (packets, Vec::new());
+    busy.retain(|(flow, recent)| {
+        let fits = left > 0.0 && f64::from(*recent) <= 2.0 * left;
+        if fits {
+            left -= f64::from(*recent);
+            taken.push(*flow);
+        }
+        !fits
+    });
+    taken
 }

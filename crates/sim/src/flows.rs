@@ -18,6 +18,8 @@ pub(crate) struct Loan {
 /// A flow.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowState {
+    /// What it is found by; nothing of one that is forgotten.
+    known: Option<Known>,
     pub(crate) hash: u32,
     /// Its prefix of the destination.
     pub(crate) prefix: u32,
@@ -44,9 +46,19 @@ pub(crate) struct FlowState {
     pub(crate) met: (u64, u32),
 }
 
+/// What a flow is found by.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Key(Key),
+    /// Its number in a trace that has numbered its flows.
+    Number(u32),
+}
+
 /// All flows that are alive.
 pub(crate) struct Flows {
     numbers: HashMap<Key, u32, FixedState>,
+    /// The same by the number that a trace has given; `u32::MAX` if there is none.
+    numbered: Vec<u32>,
     states: Vec<FlowState>,
     free: Vec<u32>,
 }
@@ -54,15 +66,25 @@ pub(crate) struct Flows {
 impl Flows {
     pub(crate) fn new() -> Self {
         let numbers = HashMap::with_hasher(FixedState::with_seed(0));
-        Self { numbers, states: Vec::new(), free: Vec::new() }
+        Self { numbers, numbered: Vec::new(), states: Vec::new(), free: Vec::new() }
     }
 
-    /// The number of a flow, and whether it is new.
-    pub(crate) fn find(&mut self, key: Key, prefix_bits: u32) -> (u32, bool) {
-        if let Some(number) = self.numbers.get(&key) {
-            return (*number, false);
+    /// The number of a flow, and whether it is new. The trace may have numbered it.
+    pub(crate) fn find(&mut self, key: Key, number: Option<u32>, prefix_bits: u32) -> (u32, bool) {
+        let found = match number {
+            Some(number) => {
+                if number as usize >= self.numbered.len() {
+                    self.numbered.resize(number as usize + 1, u32::MAX);
+                }
+                Some(self.numbered[number as usize]).filter(|found| *found != u32::MAX)
+            }
+            None => self.numbers.get(&key).copied(),
+        };
+        if let Some(found) = found {
+            return (found, false);
         }
         let state = FlowState {
+            known: Some(number.map_or(Known::Key(key), Known::Number)),
             hash: symmetric_hash(&key),
             prefix: key.destination.checked_shr(32 - prefix_bits).unwrap_or(0),
             loan: None,
@@ -78,22 +100,27 @@ impl Flows {
             window: u64::MAX,
             met: (0, 0),
         };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.states[number as usize] = state;
-                number
+        let flow = match self.free.pop() {
+            Some(flow) => {
+                self.states[flow as usize] = state;
+                flow
             }
             None => {
                 self.states.push(state);
                 self.states.len() as u32 - 1
             }
         };
-        self.numbers.insert(key, number);
-        (number, true)
+        match number {
+            Some(number) => self.numbered[number as usize] = flow,
+            None => {
+                self.numbers.insert(key, flow);
+            }
+        }
+        (flow, true)
     }
 
     pub(crate) fn alive(&self) -> usize {
-        self.numbers.len()
+        self.states.len() - self.free.len()
     }
 
     /// Numbers that were ever in use lie below this.
@@ -103,19 +130,21 @@ impl Flows {
 
     /// Forgets flows without packets since a time, and gives their numbers to a function.
     pub(crate) fn expire(&mut self, since: u64, mut forgotten: impl FnMut(u32)) {
-        let states = &self.states;
-        let free = &mut self.free;
-        self.numbers.retain(|_, number| {
-            let state = &states[*number as usize];
-            let lives = state.pending > 0 || state.seen >= since;
-            if !lives {
-                free.push(*number);
+        for (flow, state) in self.states.iter_mut().enumerate() {
+            if state.pending > 0 || state.seen >= since {
+                continue;
             }
-            lives
-        });
-        // The order of a table is no order to rely on.
+            match state.known.take() {
+                Some(Known::Key(key)) => {
+                    self.numbers.remove(&key);
+                }
+                Some(Known::Number(number)) => self.numbered[number as usize] = u32::MAX,
+                None => continue,
+            }
+            self.free.push(flow as u32);
+            forgotten(flow as u32);
+        }
         self.free.sort_unstable_by(|a, b| b.cmp(a));
-        self.free.iter().for_each(|number| forgotten(*number));
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::Random;
+use crate::random::{LogUniform, Pareto, Random};
 use crate::trace::{Arrival, Key, Trace};
 
 /// What traffic is generated.
@@ -161,9 +161,19 @@ struct Life {
     is_whale: bool,
 }
 
+/// Chance that decides the size of a flow.
+#[derive(Clone, Copy)]
+struct Draw {
+    /// Nothing of a flow of a single packet.
+    packets: Option<f64>,
+    pace: f64,
+}
+
 /// Traffic as it comes.
 pub struct Generated {
     traffic: Traffic,
+    packets: Pareto,
+    paces: LogUniform,
     random: Random,
     /// Chance of whales, and of sizes: apart, so that dialling one changes nothing of the others.
     whales: Random,
@@ -184,6 +194,8 @@ impl Generated {
     pub fn new(traffic: &Traffic) -> Self {
         let mut of = Self {
             traffic: traffic.clone(),
+            packets: Pareto::new(traffic.packets[0], traffic.packets[1], traffic.shape),
+            paces: LogUniform::new(traffic.pace[0], traffic.pace[1]),
             random: Random::new(traffic.seed),
             whales: Random::new(traffic.seed ^ 0x57a1e),
             sizes: Random::new(traffic.seed ^ 0x512e),
@@ -203,9 +215,16 @@ impl Generated {
     fn populate(&mut self) {
         let (arrivals, duration) = (self.traffic.arrivals, self.traffic.duration);
         let count = (arrivals * duration / 1e9) as u64;
+        // Nearly all of them have ended, which is plain from the draws: all but one in a thousand have fewer packets than this.
+        let rare = 1.0 - 1e-3;
+        let most = self.packets.of(rare) * self.traffic.pace[1] * 1.001;
         for _ in 0..count {
             let began = self.random.unit() * duration;
-            let (packets, pace) = self.size();
+            let draw = self.draw();
+            if began > most && draw.packets.is_none_or(|unit| unit < rare) {
+                continue;
+            }
+            let (packets, pace) = self.size(draw);
             let lasts = packets * pace;
             if lasts > began {
                 let left = (packets * (1.0 - began / lasts)).max(1.0);
@@ -215,15 +234,17 @@ impl Generated {
         }
     }
 
+    /// Draws what decides the size of a flow.
+    fn draw(&mut self) -> Draw {
+        let is_single = self.random.chance(self.traffic.single);
+        let packets = (!is_single).then(|| self.random.unit());
+        Draw { packets, pace: self.random.unit() }
+    }
+
     /// Packets of a flow, and nanoseconds between these on average.
-    fn size(&mut self) -> (f64, f64) {
-        let Traffic { single, packets: [least, most], shape, pace: [low, high], duration, .. } =
-            self.traffic;
-        let packets = match self.random.chance(single) {
-            true => 1.0,
-            false => self.random.pareto(least, most, shape),
-        };
-        (packets, self.random.log_uniform(low, high).min(duration / packets))
+    fn size(&self, draw: Draw) -> (f64, f64) {
+        let packets = draw.packets.map_or(1.0, |unit| self.packets.of(unit));
+        (packets, self.paces.of(draw.pace).min(self.traffic.duration / packets))
     }
 
     fn live(&mut self, at: u64, packets: f64, pace: f64) {
@@ -287,7 +308,8 @@ impl Generated {
             let mean = if is_on { crowd } else { crowd * (1.0 - crowded) / crowded.max(1e-9) };
             self.crowd = (is_on, self.crowd.1.max(1) + 1 + mean.min(1e18) as u64);
         }
-        let (packets, pace) = self.size();
+        let draw = self.draw();
+        let (packets, pace) = self.size(draw);
         self.live(at, packets, pace);
         let Traffic { arrivals, peak, crowded, .. } = self.traffic;
         let calm = ((arrivals - crowded * peak) / (1.0 - crowded)).max(1.0);

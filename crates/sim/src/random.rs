@@ -31,17 +31,43 @@ impl Random {
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -ln(self.unit()) * mean
     }
+}
 
-    /// Pareto-distributed between two bounds, with a shape.
-    pub(crate) fn pareto(&mut self, low: f64, high: f64, shape: f64) -> f64 {
-        let ratio = exp(shape * ln(low / high));
-        let u = 1.0 - self.unit() * (1.0 - ratio);
-        (low * exp(-ln(u.max(ratio)) / shape)).min(high)
+/// Pareto-distributed numbers between two bounds, with a shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pareto {
+    low: f64,
+    high: f64,
+    shape: f64,
+    ratio: f64,
+}
+
+impl Pareto {
+    pub(crate) fn new(low: f64, high: f64, shape: f64) -> Self {
+        Self { low, high, shape, ratio: exp(shape * ln(low / high)) }
     }
 
-    /// Evenly distributed on a logarithmic scale between two bounds.
-    pub(crate) fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
-        low * exp(self.unit() * ln(high / low))
+    /// The number of a draw above 0 and at most 1: greater ones of smaller draws from the upper end.
+    pub(crate) fn of(&self, unit: f64) -> f64 {
+        let u = 1.0 - unit * (1.0 - self.ratio);
+        (self.low * exp(-ln(u.max(self.ratio)) / self.shape)).min(self.high)
+    }
+}
+
+/// Numbers evenly distributed on a logarithmic scale between two bounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogUniform {
+    low: f64,
+    ratio: f64,
+}
+
+impl LogUniform {
+    pub(crate) fn new(low: f64, high: f64) -> Self {
+        Self { low, ratio: ln(high / low) }
+    }
+
+    pub(crate) fn of(&self, unit: f64) -> f64 {
+        self.low * exp(unit * self.ratio)
     }
 }
 
@@ -60,10 +86,14 @@ mod tests {
         assert!((mean(Box::new(move || copy.exponential(5.0))) / 5.0 - 1.0).abs() < 0.01);
         // The mean of a bounded Pareto of shape 1/2 between 1 and 10,000 is 100.
         let mut copy = random.clone();
-        assert!((mean(Box::new(move || copy.pareto(1.0, 1e4, 0.5))) / 100.0 - 1.0).abs() < 0.05);
+        assert!(
+            (mean(Box::new(move || Pareto::new(1.0, 1e4, 0.5).of(copy.unit()))) / 100.0 - 1.0)
+                .abs()
+                < 0.05
+        );
         for _ in 0..1000 {
-            assert!((1.0..=9.0).contains(&random.pareto(1.0, 9.0, 1.1)));
-            assert!((1.0..=9.0 + 1e-9).contains(&random.log_uniform(1.0, 9.0)));
+            assert!((1.0..=9.0).contains(&Pareto::new(1.0, 9.0, 1.1).of(random.unit())));
+            assert!((1.0..=9.0 + 1e-9).contains(&LogUniform::new(1.0, 9.0).of(random.unit())));
         }
     }
 }

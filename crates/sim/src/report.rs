@@ -1,12 +1,15 @@
 //! What a run is found to be.
 
 use scale::{Nanos, Note};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
 /// Nanoseconds of the windows in which the SLO is looked at.
 const WINDOW: Nanos = 100_000_000;
+
+/// Nanoseconds of a second.
+const SECOND: Nanos = 1_000_000_000;
 
 /// Counted while it runs.
 #[derive(Default)]
@@ -31,6 +34,8 @@ pub(crate) struct Tally {
     pub(crate) flows: u64,
     pub(crate) most_alive: usize,
     pub(crate) notes: Vec<Note>,
+    /// By second of the trace: packets that left, packets that were lost, and nanoseconds of cores.
+    seconds: Vec<(u64, u64, u64)>,
     /// By window: packets that arrived in it and are done, and those of them that were late or lost.
     windows: Vec<(u64, u64)>,
 }
@@ -51,6 +56,30 @@ impl Tally {
         window.1 += u64::from(latency.is_none_or(|latency| latency > slo));
     }
 
+    /// A packet left, or was lost, at a time; the warm-up counts, too.
+    pub(crate) fn passed(&mut self, at: u64, is_lost: bool) {
+        let second = self.second(at);
+        second.0 += u64::from(!is_lost);
+        second.1 += u64::from(is_lost);
+    }
+
+    /// A core was in use from one time to another.
+    pub(crate) fn used(&mut self, mut from: u64, to: u64) {
+        while from < to {
+            let end = (from / SECOND + 1) * SECOND;
+            self.second(from).2 += end.min(to) - from;
+            from = end;
+        }
+    }
+
+    fn second(&mut self, at: u64) -> &mut (u64, u64, u64) {
+        let number = (at / SECOND) as usize;
+        if number >= self.seconds.len() {
+            self.seconds.resize(number + 1, (0, 0, 0));
+        }
+        &mut self.seconds[number]
+    }
+
     /// Windows with packets, and those in which more than a hundredth of them were late or lost.
     fn windows(&self) -> [u64; 2] {
         let count = |broken: bool| {
@@ -62,7 +91,7 @@ impl Tally {
 }
 
 /// Percentiles of latencies, in nanoseconds; nothing where it is infinite.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// The median.
     pub p50: Option<Nanos>,
@@ -72,8 +101,19 @@ pub struct Latencies {
     pub p999: Option<Nanos>,
 }
 
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Packets that left.
+    pub packets: u64,
+    /// Packets that were lost.
+    pub lost: u64,
+    /// Cores on average.
+    pub cores: f64,
+}
+
 /// A run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The policy.
     pub policy: String,
@@ -135,6 +175,8 @@ pub struct Report {
     pub switch_updates: u64,
     /// Events that happened, packets among them.
     pub events: u64,
+    /// By second of the trace, with what is not measured at its start.
+    pub seconds: Vec<Second>,
     /// What policies had to say.
     pub notes: Vec<Note>,
 }
@@ -157,6 +199,11 @@ impl Report {
             p50: tally.latency.percentile(500, infinite),
             p99: tally.latency.percentile(990, infinite),
             p999: tally.latency.percentile(999, infinite),
+        };
+        let second = |(packets, lost, time): &(u64, u64, u64)| Second {
+            packets: *packets,
+            lost: *lost,
+            cores: *time as f64 / SECOND as f64,
         };
         let cores = |sum: u128| sum as f64 / time.max(1) as f64;
         Self {
@@ -190,6 +237,7 @@ impl Report {
             nic_updates: tally.nic_updates,
             switch_updates: tally.switch_updates,
             events,
+            seconds: tally.seconds.iter().map(second).collect(),
             notes: tally.notes,
         }
     }

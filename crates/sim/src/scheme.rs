@@ -5,10 +5,11 @@ use scale::{
 };
 
 use crate::chain::Chain;
+use crate::flows::Flows;
 use crate::rack::Rack;
 use crate::report::Report;
 use crate::trace::Trace;
-use crate::world::World;
+use crate::world::{EXPIRY, World};
 
 /// What decides which core has a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +185,8 @@ pub struct Outlook {
     pub gap: Nanos,
     /// Bytes of a packet, on average.
     pub size: u16,
+    /// Nanoseconds that a packet takes on average, with what its flow costs.
+    pub each: f64,
 }
 
 /// Load that a core is given by those that choose beforehand.
@@ -192,7 +195,7 @@ const PLANNED: f64 = 0.8;
 const PEAK: Nanos = 100_000_000;
 
 impl Outlook {
-    /// That of a trace.
+    /// That of a trace: packets cost what they do on a core that serves each at once.
     ///
     /// # Errors
     /// What is wrong with the trace.
@@ -210,8 +213,20 @@ impl Outlook {
             cores += work.div_ceil(epoch).max(1);
             epochs += 1;
         };
-        while let Some(arrival) = trace.next()? {
-            let work = rack.core.time(chain.all(arrival.size));
+        let (mut flows, mut expiry) = (Flows::new(), EXPIRY);
+        while let Some((arrival, number)) = trace.next_numbered()? {
+            if arrival.at >= expiry {
+                flows.expire(arrival.at - EXPIRY, |_| ());
+                expiry = arrival.at + EXPIRY;
+            }
+            let (flow, is_new) = flows.find(arrival.key, number, 0);
+            let last = std::mem::replace(&mut flows[flow].seen, arrival.at);
+            let of_flow = match is_new {
+                true => chain.setup + chain.touch,
+                false if arrival.at - last > chain.cools => chain.touch,
+                false => 0,
+            };
+            let work = rack.core.time(chain.all(arrival.size) + of_flow);
             (packets, bytes, end) = (packets + 1, bytes + u64::from(arrival.size), arrival.at);
             all += work;
             if arrival.at / PEAK != window.0 {
@@ -237,6 +252,7 @@ impl Outlook {
             oracle: cores as f64 / epochs.max(1) as f64,
             gap: time / packets,
             size: (bytes / packets) as u16,
+            each: all as f64 / packets as f64,
         })
     }
 
@@ -260,6 +276,14 @@ impl Setup {
         (frontier, splits)
     }
 
+    /// Packets a second that one core does. Quadrant takes it from what packets are seen to cost (§3.5.3), so with what flows cost.
+    pub(crate) fn most(&self) -> f64 {
+        let core = &self.rack.core;
+        let alone = core.time(self.chain.all(self.size)).max(1) as f64;
+        let poll = core.time(core.poll) as f64 / core.batch.max(1) as f64;
+        1e9 / (self.outlook.each.max(alone) + poll)
+    }
+
     pub(crate) fn scaler(&self) -> Scaler {
         let settings = &self.settings;
         let fixed = |load: f64| Scaler::Fixed(Fixed::for_load(load, PLANNED));
@@ -269,7 +293,7 @@ impl Setup {
             Above::Fixed(Beforehand::Mean) => fixed(self.outlook.mean),
             Above::ByLoad(of) => of.scaler(settings),
             Above::Quadrant => {
-                let most = 1e9 / self.rack.core.time(self.chain.all(self.size)).max(1) as f64;
+                let most = self.most();
                 let profile = Profile { most, network: vec![(most, self.rack.wire)] };
                 Scaler::Quadrant(Quadrant::new(&settings.quadrant, self.slo, profile))
             }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::generate::{Generated, Traffic};
 use crate::histogram::Histogram;
-use crate::random::Random;
+use crate::random::{LogUniform, Random};
 use crate::trace::{Key, Trace, Until, symmetric_hash};
 
 /// What a packet takes on the light, medium and heavy chain of §4.2.2.
@@ -184,7 +184,7 @@ impl Fit {
     pub fn step(&mut self) -> Result<bool, String> {
         let mut next = self.traffic.clone();
         for _ in 0..1 + self.random.below(3) {
-            let factor = self.random.log_uniform(0.5, 2.0);
+            let factor = LogUniform::new(0.5, 2.0).of(self.random.unit());
             let factor = if self.random.chance(0.5) { factor } else { 1.0 + (factor - 1.0) / 5.0 };
             match self.random.below(12) {
                 0 => next.whales = (next.whales * factor).min(0.2),

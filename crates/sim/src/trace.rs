@@ -37,11 +37,23 @@ pub trait Trace {
     /// # Errors
     /// What is wrong with the trace.
     fn next(&mut self) -> Result<Option<Arrival>, String>;
+
+    /// The next one, and the number of its flow where the trace has numbered its flows from 0 on.
+    ///
+    /// # Errors
+    /// What is wrong with the trace.
+    fn next_numbered(&mut self) -> Result<Option<(Arrival, Option<u32>)>, String> {
+        Ok(self.next()?.map(|arrival| (arrival, None)))
+    }
 }
 
 impl<T: Trace + ?Sized> Trace for Box<T> {
     fn next(&mut self) -> Result<Option<Arrival>, String> {
         (**self).next()
+    }
+
+    fn next_numbered(&mut self) -> Result<Option<(Arrival, Option<u32>)>, String> {
+        (**self).next_numbered()
     }
 }
 

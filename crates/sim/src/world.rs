@@ -4,7 +4,7 @@ use scale::{Action, Core, CoreSeen, Flow, Nanos, Observation, Policy, Role, Wait
 
 use crate::cell::{Cell, Packet, STAYS, Unit};
 use crate::chain::mapper_cycles;
-use crate::control::{Effect, Site};
+use crate::control::{Effect, Place, Site};
 use crate::event::{Event, Events};
 use crate::flows::{Flows, Loan};
 use crate::report::{Report, Tally};
@@ -12,9 +12,11 @@ use crate::scheme::{Mode, Setup};
 use crate::trace::{Arrival, Trace};
 
 /// Nanoseconds between two looks for flows that are silent, and for how long they must be.
-const EXPIRY: Nanos = 1_000_000_000;
+pub(crate) const EXPIRY: Nanos = 1_000_000_000;
 /// Nanoseconds after the last packet in which what waits may still leave.
 const DRAIN: Nanos = 2_000_000_000;
+/// A batch of ours lasts this part of an epoch at the most.
+const SHARE: u64 = 4;
 /// Notes that are kept.
 pub(crate) const NOTES: usize = 2000;
 
@@ -33,8 +35,11 @@ pub(crate) struct World<'a> {
     pub(crate) sites: Vec<Site>,
     pub(crate) ingress: scale::IngressMapper,
     pub(crate) effects: Vec<Option<Effect>>,
-    /// Cores that new flows go to, and for how many packets a second there is room.
-    pub(crate) places: Vec<(u32, f64)>,
+    /// Where new flows go.
+    pub(crate) places: Vec<Place>,
+    /// Packets that came before the last decision, and how many an active flow brought between the last two.
+    pub(crate) before: u64,
+    pub(crate) brings: f64,
     pub(crate) tally: Tally,
     /// By server: until when its link is busy.
     links: Vec<u64>,
@@ -43,7 +48,7 @@ pub(crate) struct World<'a> {
     prefix_bits: u32,
     counts: u64,
     active: u32,
-    packets: u64,
+    pub(crate) packets: u64,
     /// Scratch.
     waiting: Vec<Waiting>,
 }
@@ -71,6 +76,8 @@ impl<'a> World<'a> {
             ingress: scale::IngressMapper::new(&setup.settings.ingress_mapper, most),
             effects: Vec::new(),
             places: Vec::new(),
+            before: 0,
+            brings: 1.0,
             tally: Tally::default(),
             links: vec![0; rack.servers.len()],
             epoch,
@@ -88,14 +95,14 @@ impl<'a> World<'a> {
     /// Runs a trace, and says what came of it.
     pub(crate) fn run(mut self, trace: &mut dyn Trace) -> Result<Report, String> {
         let mut end = 0;
-        while let Some(arrival) = trace.next()? {
+        while let Some((arrival, number)) = trace.next_numbered()? {
             while let Some((at, event)) = self.events.next(arrival.at) {
                 self.now = at;
                 self.happen(event);
             }
             self.now = arrival.at;
             end = arrival.at;
-            self.arrive(&arrival);
+            self.arrive(&arrival, number);
         }
         // Policies are not asked any more: without packets they would see a rack that is idle.
         self.sites.clear();
@@ -160,6 +167,9 @@ impl<'a> World<'a> {
             Role::Auxiliary => self.tally.lent += time,
             Role::Spare => {}
         }
+        if counts(cell.role) && cell.since != u64::MAX {
+            self.tally.used(cell.since, self.now);
+        }
         self.active = self.active + u32::from(counts(role)) - u32::from(counts(cell.role));
         self.tally.most_cores = self.tally.most_cores.max(self.active);
         if cell.since != u64::MAX {
@@ -190,9 +200,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn arrive(&mut self, arrival: &Arrival) {
+    fn arrive(&mut self, arrival: &Arrival, number: Option<u32>) {
         self.packets += 1;
-        let (flow, is_new) = self.flows.find(arrival.key, self.prefix_bits);
+        let (flow, is_new) = self.flows.find(arrival.key, number, self.prefix_bits);
         self.tally.flows += u64::from(is_new);
         let group = self.unit(flow, is_new);
         let window = arrival.at / self.epoch;
@@ -230,6 +240,7 @@ impl<'a> World<'a> {
     /// A packet is lost that was not counted as pending.
     fn lose(&mut self, packet: &Packet, core: u32) {
         self.cells[core as usize].seen.lost += 1;
+        self.tally.passed(self.now, true);
         if packet.at >= self.setup.warmup {
             self.tally.left(packet.at, None, self.setup.slo);
         }
@@ -312,6 +323,7 @@ impl<'a> World<'a> {
             // Of a packet that left before an earlier one.
             let is_late = (state.left.wrapping_sub(packet.number) as i32) > 0;
             state.left = packet.number.wrapping_add(1);
+            self.tally.passed(self.now, false);
             if packet.at >= self.setup.warmup {
                 self.tally.out_of_order += u64::from(is_late);
                 let latency = self.now + self.setup.rack.wire.div_ceil(2) - packet.at;
@@ -368,7 +380,12 @@ impl<'a> World<'a> {
         let (mut batch, mut passed) = (std::mem::take(&mut cell.batch), Vec::new());
         let queue = if is_software { &mut cell.queue } else { &mut cell.ring };
         let mut cycles = 0;
-        while batch.len() < rack.core.batch {
+        // A batch that lasts as long as an epoch would be late for the next one.
+        let most = match self.setup.scheme.ours {
+            true => rack.core.cycles(self.epoch) / SHARE,
+            false => u64::MAX,
+        };
+        while batch.len() < rack.core.batch && cycles < most {
             let Some(mut packet) = queue.pop_front_if(|of| of.ready <= self.now || is_software)
             else {
                 break;

@@ -73,6 +73,29 @@ fn bursts_are_lent_and_the_slo_holds() {
     assert!(run("ours").cores <= with.cores);
 }
 
+/// Flows last for milliseconds and Quadrant decides every 50: where new ones go must not wait for that, nor all go to one core.
+#[test]
+fn quadrant_spreads_new_flows_between_decisions() {
+    let mut setup = setup("quadrant", 500_000);
+    setup.warmup = 100 * MS;
+    let report = run(&setup);
+    assert!(report.loss() < 0.02, "{report:?}");
+    assert!(report.cores < 12.0, "{report:?}");
+}
+
+/// Where a whole batch lasts longer than half of the SLO, batches of ours end before.
+#[test]
+fn batches_of_ours_leave_time_for_an_epoch() {
+    let run = |policy: &str| {
+        let mut setup = setup(policy, 100_000);
+        setup.chain = Chain::named("chain2").unwrap();
+        setup.rack.servers = vec![32];
+        run(&setup).latency.p99.unwrap()
+    };
+    let (ours, theirs) = (run("ours"), run("ironside"));
+    assert!(ours <= 100_000 && theirs > ours, "{ours} {theirs}");
+}
+
 /// zeek#2209 and one heavy flow that no balancer moves: the chain is split for it.
 #[test]
 fn a_flow_that_exceeds_a_core_has_its_chain_split() {

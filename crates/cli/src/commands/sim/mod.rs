@@ -3,6 +3,7 @@
 mod asked;
 mod fit;
 mod shown;
+mod tables;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ enum Sub {
     Run(Run),
     Compare(Compare),
     Fit(fit::Fit),
+    Tables(tables::Tables),
 }
 
 impl Sim {
@@ -42,6 +44,7 @@ impl Sim {
             Sub::Run(run) => run.common.json,
             Sub::Compare(compare) => compare.common.json,
             Sub::Fit(fit) => fit.json,
+            Sub::Tables(_) => false,
         }
     }
 }
@@ -173,6 +176,7 @@ pub(crate) fn main(args: &Sim) -> Result<ExitCode, Failure> {
         Sub::Run(run) => (&run.common, vec![run.policy.clone()], vec![run.slo]),
         Sub::Compare(compare) => (&compare.common, compare.policies.clone(), compare.slo.0.clone()),
         Sub::Fit(fit) => return fit.main(),
+        Sub::Tables(tables) => return tables.main(),
     };
     if policies_of.iter().any(|name| name == "list") {
         print(&policies());
