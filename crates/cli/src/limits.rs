@@ -34,13 +34,19 @@ impl Limits {
     /// What is decided outside of the configuration: these limits, and variables.
     pub(crate) fn options(&self, variables: Vec<(String, String)>) -> compiler::Options {
         let limits = compiler::Limits { text: self.text.bytes(), memory: self.max_memory.0 };
-        compiler::Options { limits, ..compiler::Options::of(variables) }
+        let environment = Some(environment as fn(&str) -> Option<String>);
+        compiler::Options { limits, environment, ..compiler::Options::of(variables) }
     }
 
     /// Reads as much text as these limits allow.
     pub(crate) fn disk(&self) -> Disk {
-        Disk::up_to(self.text.bytes())
+        Disk::of(&self.options(Vec::new()))
     }
+}
+
+/// The value of an environment variable; one that is not UTF-8 counts as absent.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Bytes: a number with an optional suffix k, M or G for powers of 1024.

@@ -21,10 +21,28 @@ pub struct Function {
 /// The functions, by name.
 pub const FUNCTIONS: &[Function] = &[
     function("ACL", "acl.click", include_str!("../../../nf/acl.click")),
+    function("Decrypt", "decrypt.click", include_str!("../../../nf/decrypt.click")),
     function("DPI", "dpi.click", include_str!("../../../nf/dpi.click")),
+    function("Encrypt", "encrypt.click", include_str!("../../../nf/encrypt.click")),
+    function("ESPDetunnel", "esp_detunnel.click", include_str!("../../../nf/esp_detunnel.click")),
+    function("ESPTunnel", "esp_tunnel.click", include_str!("../../../nf/esp_tunnel.click")),
+    function("FastDecrypt", "fast_decrypt.click", include_str!("../../../nf/fast_decrypt.click")),
+    function("FastEncrypt", "fast_encrypt.click", include_str!("../../../nf/fast_encrypt.click")),
     function("Firewall", "firewall.click", include_str!("../../../nf/firewall.click")),
+    function(
+        "GENEVEDetunnel",
+        "geneve_detunnel.click",
+        include_str!("../../../nf/geneve_detunnel.click"),
+    ),
+    function(
+        "GENEVETunnel",
+        "geneve_tunnel.click",
+        include_str!("../../../nf/geneve_tunnel.click"),
+    ),
     function("GREDetunnel", "gre_detunnel.click", include_str!("../../../nf/gre_detunnel.click")),
     function("GRETunnel", "gre_tunnel.click", include_str!("../../../nf/gre_tunnel.click")),
+    function("GTPDetunnel", "gtp_detunnel.click", include_str!("../../../nf/gtp_detunnel.click")),
+    function("GTPTunnel", "gtp_tunnel.click", include_str!("../../../nf/gtp_tunnel.click")),
     function(
         "IPIPDetunnel",
         "ipip_detunnel.click",
@@ -39,6 +57,12 @@ pub const FUNCTIONS: &[Function] = &[
     function("Mirror", "mirror.click", include_str!("../../../nf/mirror.click")),
     function("Monitor", "monitor.click", include_str!("../../../nf/monitor.click")),
     function("NAPT", "napt.click", include_str!("../../../nf/napt.click")),
+    function(
+        "PPPoEDetunnel",
+        "pppoe_detunnel.click",
+        include_str!("../../../nf/pppoe_detunnel.click"),
+    ),
+    function("PPPoETunnel", "pppoe_tunnel.click", include_str!("../../../nf/pppoe_tunnel.click")),
     function("Router", "router.click", include_str!("../../../nf/router.click")),
     function("UrlFilter", "url_filter.click", include_str!("../../../nf/url_filter.click")),
     function(

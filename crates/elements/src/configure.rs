@@ -12,6 +12,8 @@ use crate::argument::FromArgument;
 use crate::device::{Device, DeviceRequest};
 use crate::names::Names;
 
+pub use zeroize::Zeroizing;
+
 /// Errors were reported; nothing can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
@@ -77,6 +79,30 @@ pub trait Files {
     /// # Errors
     /// A message such as “No such file or directory”.
     fn read(&mut self, sources: &mut Sources, from: FileId, path: &str) -> Result<FileId, String>;
+
+    /// The text of a file with a key, found as other files are. It becomes no source, so that no diagnostic shows it.
+    ///
+    /// # Errors
+    /// A message such as “No such file or directory”.
+    fn key(&mut self, _: &Sources, _: FileId, _: &str) -> Result<Zeroizing<String>, String> {
+        Err("keys are not read here".to_string())
+    }
+
+    /// The value of an environment variable with a key.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn variable(&mut self, _: &str) -> Result<Zeroizing<String>, String> {
+        Err("the environment is not read here".to_string())
+    }
+
+    /// Bytes that nobody can know, and that were not given to another element, worker or run.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn entropy(&mut self) -> Result<[u8; 16], String> {
+        Err("there is no source of random bytes here".to_string())
+    }
 }
 
 /// Objects that elements share with others by reference: mappers, flow tables, patterns.
@@ -277,6 +303,36 @@ impl<'a> Configure<'a> {
         }
     }
 
+    /// The text of a key that an argument names: a file, or `env:` and an environment variable. Nothing shows it.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why it cannot be read.
+    pub fn read_key(&mut self, place: &Argument) -> Result<Zeroizing<String>, Failed> {
+        let name = String::from_utf8_lossy(&place.unquote()).into_owned();
+        let from = if place.has_source() { place.span.file } else { self.span.file };
+        let read = match name.strip_prefix("env:") {
+            Some(variable) => self.around.files.variable(variable),
+            None => self.around.files.key(self.around.sources, from, &name),
+        };
+        read.map_err(|why| {
+            let message = format!("the key of '{name}' cannot be read: {why}");
+            self.report(Diagnostic::error("unreadable-key", message).label(place.span, ""));
+            Failed
+        })
+    }
+
+    /// Bytes that nobody can know, for an element that needs them.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why there are none.
+    pub fn entropy(&mut self) -> Result<[u8; 16], Failed> {
+        self.around.files.entropy().map_err(|why| {
+            let message = format!("{} cannot be made: {why}", self.class);
+            self.report(Diagnostic::error("no-entropy", message).label(self.span, ""));
+            Failed
+        })
+    }
+
     /// The full name of an element that this one refers to: the innermost compound around it
     /// that has such an element.
     pub fn resolve(&self, reference: &str) -> Option<String> {
@@ -469,6 +525,13 @@ impl<'a> Arguments<'_, 'a> {
     /// Reads a file that an argument names, reporting why it cannot be read.
     pub fn read_file(&mut self, path: &Argument) -> Option<(FileId, Arc<str>)> {
         let read = self.cx.read_file(path).ok();
+        self.failed |= read.is_none();
+        read
+    }
+
+    /// Reads a key that an argument names, reporting why it cannot be read.
+    pub fn read_key(&mut self, place: &Argument) -> Option<Zeroizing<String>> {
+        let read = self.cx.read_key(place).ok();
         self.failed |= read.is_none();
         read
     }

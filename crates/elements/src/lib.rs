@@ -19,6 +19,7 @@ pub mod registry;
 pub mod rule_packets;
 pub mod selector;
 
+mod cipher;
 pub mod element_state;
 mod flow_table;
 mod handler_call;

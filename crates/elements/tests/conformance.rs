@@ -249,8 +249,17 @@ fn every_class_has_a_sample_or_a_reason_to_have_none() {
 }
 
 /// Push elements without samples, because what they do lies outside the chain, or files say it.
-const WITHOUT_SAMPLES: &[&str] =
-    &["SnortFilter", "ToDevice", "ToDump", "ToIPSummaryDump", "URLFilter"];
+const WITHOUT_SAMPLES: &[&str] = &[
+    "DecryptPayload",
+    "ESPDecap",
+    "ESPEncap",
+    "EncryptPayload",
+    "SnortFilter",
+    "ToDevice",
+    "ToDump",
+    "ToIPSummaryDump",
+    "URLFilter",
+];
 
 /// Classes whose model is opaque for every packet though they stand on push paths, and why.
 const OPAQUE: &[(&str, &str)] = &[

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dataplane::file;
-use elements::configure::Files;
+use elements::configure::{Files, Zeroizing};
 use ir::{FileId, Sources};
+
+/// Bytes of a file with a key.
+const MOST_OF_KEY: u64 = 4096;
 
 /// Reads configurations and the files that they name; relative paths count from the current folder,
 /// and then from the folder of the file that names them. Only regular files are read, and all together
@@ -18,18 +21,38 @@ pub struct Disk {
     most: u64,
     /// Whether the limit was chosen, by an option that can choose another one.
     is_chosen: bool,
+    environment: Option<fn(&str) -> Option<String>>,
 }
 
 impl Default for Disk {
     fn default() -> Self {
-        Self { read: HashMap::new(), most: compiler::Limits::default().text, is_chosen: false }
+        Self {
+            read: HashMap::new(),
+            most: compiler::Limits::default().text,
+            is_chosen: false,
+            environment: None,
+        }
     }
 }
 
 impl Disk {
     /// Reads so many bytes at the most, which `--max-source` says.
     pub fn up_to(most: u64) -> Self {
-        Self { read: HashMap::new(), most, is_chosen: true }
+        Self { most, is_chosen: true, ..Self::default() }
+    }
+
+    /// Reads what options allow: so many bytes, and environment variables.
+    pub fn of(options: &compiler::Options) -> Self {
+        Self { environment: options.environment, ..Self::up_to(options.limits.text) }
+    }
+
+    /// Where a file is that a source calls `path`.
+    fn place(sources: &Sources, from: FileId, path: &str) -> PathBuf {
+        let beside = Path::new(sources.name(from)).parent().map(|folder| folder.join(path));
+        match beside {
+            Some(beside) if !Path::new(path).exists() && beside.exists() => beside,
+            _ => PathBuf::from(path),
+        }
     }
 
     /// The bytes of a file alone (`-` is the standard input), as they are.
@@ -73,11 +96,7 @@ impl Disk {
 
 impl Files for Disk {
     fn read(&mut self, sources: &mut Sources, from: FileId, path: &str) -> Result<FileId, String> {
-        let beside = Path::new(sources.name(from)).parent().map(|folder| folder.join(path));
-        let found = match beside {
-            Some(beside) if !Path::new(path).exists() && beside.exists() => beside,
-            _ => PathBuf::from(path),
-        };
+        let found = Self::place(sources, from, path);
         let key = found.canonicalize().map_err(|e| e.to_string())?;
         if let Some(&file) = self.read.get(&key) {
             return Ok(file);
@@ -86,6 +105,34 @@ impl Files for Disk {
         let file = sources.add(found.display().to_string(), text);
         self.read.insert(key, file);
         Ok(file)
+    }
+
+    fn key(
+        &mut self,
+        sources: &Sources,
+        from: FileId,
+        path: &str,
+    ) -> Result<Zeroizing<String>, String> {
+        let bytes = file::read(&Self::place(sources, from, path), MOST_OF_KEY);
+        let text = String::from_utf8(bytes.map_err(|why| why.to_string())?);
+        text.map(Zeroizing::new).map_err(|why| {
+            drop(Zeroizing::new(why.into_bytes()));
+            "it is not text".to_string()
+        })
+    }
+
+    fn variable(&mut self, name: &str) -> Result<Zeroizing<String>, String> {
+        let read = self.environment.ok_or("the environment is not read here")?;
+        read(name).map(Zeroizing::new).ok_or_else(|| "the variable is not set".to_string())
+    }
+
+    fn entropy(&mut self) -> Result<[u8; 16], String> {
+        let mut bytes = [0; 16];
+        match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+            Ok(16) => Ok(bytes),
+            Ok(_) => Err("the system gives too few random bytes".to_string()),
+            Err(why) => Err(format!("the system gives no random bytes: {why}")),
+        }
     }
 }
 

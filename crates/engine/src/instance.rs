@@ -53,7 +53,7 @@ impl Configuration {
     /// What is wrong with it.
     pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
-        let mut files = Disk::up_to(options.limits.text);
+        let mut files = Disk::of(options);
         let file = files.configuration(&mut sources, path).map_err(Error::Unreadable)?;
         Self::of((sources, files, file), options)
     }
@@ -65,7 +65,7 @@ impl Configuration {
     pub fn of_text(name: &str, text: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
         let file = sources.add(name, text);
-        Self::of((sources, Disk::up_to(options.limits.text), file), options)
+        Self::of((sources, Disk::of(options), file), options)
     }
 
     fn of(

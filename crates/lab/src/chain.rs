@@ -13,7 +13,7 @@ use compiler::partition::{Partition, partition};
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
 use dataplane::{Listener, ProgramUse, Router, Transcript};
-use elements::configure::{Files, Part};
+use elements::configure::{Files, Part, Zeroizing};
 use engine::session::{self, Path, Setup};
 use ir::program::{Continuation, StepId};
 use ir::{Diagnostic, FileId, Program, Sources, has_errors};
@@ -138,6 +138,16 @@ impl Files for Folder {
         let file = sources.add(path, text);
         self.read.insert(path.to_string(), file);
         Ok(file)
+    }
+
+    fn key(&mut self, _: &Sources, _: FileId, path: &str) -> Result<Zeroizing<String>, String> {
+        let text = std::fs::read_to_string(self.folder.join(path));
+        text.map(Zeroizing::new).map_err(|e| e.to_string())
+    }
+
+    /// Always the same, so that every mode seals packets alike.
+    fn entropy(&mut self) -> Result<[u8; 16], String> {
+        Ok([0xa5; 16])
     }
 }
 

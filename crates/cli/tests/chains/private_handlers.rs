@@ -26,9 +26,13 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("BandwidthShaper", "Idle -> Queue -> x :: BandwidthShaper(1kBps) -> Unqueue -> Idle;"),
     ("ControlSocket", "x :: ControlSocket(unix, element);"),
     ("DRRSched", "Idle -> Queue -> x :: DRRSched -> Unqueue -> Idle;"),
+    ("DecryptPayload", "Idle -> x :: DecryptPayload(in.key) -> Idle;"),
     ("DelayShaper", "Idle -> Queue -> x :: DelayShaper(1s) -> Unqueue -> Idle;"),
     ("DelayUnqueue", "Idle -> Queue -> x :: DelayUnqueue(1s) -> Idle;"),
     ("DriverManager", "x :: DriverManager(pause, pause);"),
+    ("ESPDecap", "Idle -> x :: ESPDecap(256, in.sa) -> Idle;"),
+    ("ESPEncap", "Idle -> x :: ESPEncap(256, 10.0.0.1, 10.0.0.2, in.sa) -> Idle;"),
+    ("EncryptPayload", "Idle -> x :: EncryptPayload(in.key) -> Idle;"),
     ("FromDevice", "x :: FromDevice(dev, ACTIVE false) -> Idle;"),
     ("FromDump", "x :: FromDump(in.pcap) -> Idle;"),
     ("FromIPSummaryDump", "x :: FromIPSummaryDump(in.dump) -> Idle;"),
@@ -90,6 +94,8 @@ impl Scratch {
         file("in.pcap", &empty.unwrap().finish().unwrap());
         file("in.dump", b"!data ip_src\n");
         file("in.rules", b"alert tcp any any -> any any (content:\"x\"; sid:1;)\n");
+        file("in.key", b"000102030405060708090a0b0c0d0e0f\n");
+        file("in.sa", b"000102030405060708090a0b0c0d0e0f10111213\n");
         file("in.urls", b"example.com\n");
         file("secret", SECRET.as_bytes());
         file("chain.click", all_classes().as_bytes());

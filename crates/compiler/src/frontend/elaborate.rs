@@ -20,6 +20,8 @@ pub struct Options {
     pub devices: Vec<Device>,
     /// What reading it and making its elements may take.
     pub limits: Limits,
+    /// Reads an environment variable that elements name; none can be read without it.
+    pub environment: Option<fn(&str) -> Option<String>>,
 }
 
 /// What a configuration may take.

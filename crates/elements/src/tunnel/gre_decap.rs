@@ -8,7 +8,7 @@ use net::wire::{ether_type, gre};
 
 use crate::configure::{Configure, Failed};
 use crate::element::Element;
-use crate::tunnel::vxlan_encap::TOO_SHORT;
+use crate::tunnel::udp_tunnel::TOO_SHORT;
 
 element! {
     /// GREDecap(PROTOCOL [, KEYWORDS KEY, CHECKSUM]) -- takes packets out of GRE packets

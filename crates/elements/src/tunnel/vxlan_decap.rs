@@ -9,7 +9,8 @@ use net::wire::{self, ether, ip_protocol, vxlan};
 use crate::configure::{Configure, Failed};
 use crate::element::Element;
 use crate::ip::ip_header::{self, FRAGMENT, TRANSPORT};
-use crate::tunnel::vxlan_encap::{TOO_SHORT, Vni};
+use crate::tunnel::udp_tunnel::TOO_SHORT;
+use crate::tunnel::vxlan_encap::Vni;
 
 element! {
     /// VXLANDecap(VNI [, DPORT]) -- takes Ethernet frames out of VXLAN packets
