@@ -13,7 +13,7 @@ mod tidy;
 use std::env;
 use std::error::Error;
 use std::fs;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 use command::cargo;
 
@@ -43,7 +43,7 @@ usage: cargo xtask TASK
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
                                  (docs/lemur.md and docs/metron-placement.md), ironside (docs/ironside.md and
-                                 docs/scaling.md); all if not said
+                                 docs/scaling.md), netbench (docs/netbench.md; as root); all if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -78,7 +78,11 @@ fn run(args: &[String]) -> Result {
         ),
         ["soak"] => soak("900"),
         ["soak", seconds] => soak(seconds),
-        ["figures"] => PAPERS.iter().try_for_each(|paper| figures(paper, &[])),
+        ["figures"] => {
+            PAPERS.iter().try_for_each(|paper| figures(paper, &[]))?;
+            netbench(&[])
+        }
+        ["figures", "netbench", ref rest @ ..] => netbench(rest),
         ["figures", paper, ref rest @ ..] if PAPERS.contains(&paper) => figures(paper, rest),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),
@@ -117,6 +121,21 @@ fn figures(paper: &str, args: &[&str]) -> Result {
     }
     let bench = ["bench", "--package", "catena-bench", "--bench", paper, "--", "--write"];
     command::run(cargo(bench).arg(command::root().join("docs")).args(args))
+}
+
+/// Measures networks between containers, as root, and writes `docs/netbench.md`.
+fn netbench(args: &[&str]) -> Result {
+    command::run(&mut cargo(["build", "--release", "--package", "catena-cli"]))?;
+    let catena = || command::at_root("target/release/catena");
+    let out = "target/netbench";
+    let run = ["netbench", "run", "examples/netbench.yaml", "--report", out];
+    // A cell that failed stands on the page with its reason.
+    let measured = catena().args(run).args(args).status()?;
+    if measured.code() != Some(1) && !measured.success() {
+        return Err(format!("catena netbench run: {measured}").into());
+    }
+    let page = ["netbench", "report", out, "--markdown", "docs/netbench.md"];
+    command::run(catena().args(page).stdout(Stdio::null()))
 }
 
 fn fuzz(target: &str, args: &[&str]) -> Result {

@@ -113,13 +113,17 @@ fn dpdk(args: &[&str]) -> Result {
         println!("not run: {why}");
         return Ok(());
     }
-    let with = ["--features", "catena-cli/dpdk"];
-    let of = ["-p", "catena-dataplane", "-p", "catena-cli", "--lib", "--bins", "--test", "dpdk"];
-    command::run(cargo(["clippy"]).args(of).args(with).args(["--", "-D", "warnings"]))?;
-    let of = ["-p", "catena-cli", "--test", "dpdk"];
-    command::run(cargo(["test", "--no-fail-fast"]).args(of).args(with).args(args))?;
-    let of = ["-p", "catena-cli", "--test", "chains"];
-    command::run(cargo(["test"]).args(of).args(with).args(["swx::real"]))
+    // Of the whole workspace, dependencies have the features that they have in the step `test`, and are built already.
+    let with = ["--workspace", "--features", "catena-cli/dpdk"];
+    let of = ["--lib", "--bins", "--test", "dpdk"];
+    command::run(cargo(["clippy"]).args(with).args(of).args(["--", "-D", "warnings"]))?;
+    let tests = || {
+        let mut tests = cargo(["test", "--no-fail-fast"]);
+        tests.args(with).args(["--test"]);
+        tests
+    };
+    command::run(tests().arg("dpdk").args(args))?;
+    command::run(tests().args(["chains", "swx::real"]))
 }
 
 /// Files that tasks write are what these would write now.

@@ -174,6 +174,7 @@ pub fn measure_costs(
         programs,
         io,
         hand_off,
+        hops: Vec::new(),
         remarks,
     })
 }

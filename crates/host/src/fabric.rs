@@ -8,6 +8,7 @@ mod direct;
 mod linux_bridge;
 mod macvlan;
 mod ovs;
+mod testpmd;
 
 use std::fmt::Write as _;
 use std::os::fd::BorrowedFd;
@@ -43,9 +44,9 @@ pub trait Fabric: Sync + Send {
     /// What it needs.
     fn look(&self) -> Result<String, String>;
 
-    /// Whether it can do no more than learn addresses.
-    fn only_learns(&self) -> bool {
-        false
+    /// Why packets of a chain of programs cannot go through it, if they cannot.
+    fn unfit_for_chains(&self) -> Option<&'static str> {
+        None
     }
 
     /// The name of an interface in the fabric's namespace that is a port, in the place of a link.
@@ -76,7 +77,11 @@ pub trait Fabric: Sync + Send {
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure>;
 }
 
+/// Why programs cannot be joined by some: interfaces of theirs leave checksums half done.
+const NO_CHECKSUMS: &str = "leaves checksums half done that interfaces are to complete";
+
 /// Queues of virtual Ethernet: as many as the workers of most.
+pub(crate) const LINK_QUEUES: u32 = 4;
 const QUEUES: &str = "numrxqueues 4 numtxqueues 4";
 
 /// Between which ports frames go.
@@ -125,7 +130,9 @@ pub fn all() -> Vec<Box<dyn Fabric>> {
         Box::new(direct::Direct),
         Box::new(linux_bridge::LinuxBridge),
         Box::new(macvlan::Macvlan),
-        Box::new(ovs::Ovs),
+        Box::new(ovs::Ovs::AF_PACKET),
+        Box::new(ovs::Ovs::AF_XDP),
+        Box::new(testpmd::Testpmd),
         Box::new(catena::Switch::AF_XDP),
         Box::new(catena::Switch::AF_PACKET),
     ]

@@ -35,6 +35,8 @@ pub struct Journal {
     groups: Vec<PathBuf>,
     /// Interfaces of this host that are elsewhere meanwhile: their names, and their names in which namespace.
     interfaces: Vec<(String, String, String)>,
+    /// Settings of this host: their files, what they had, and what they have meanwhile.
+    settings: Vec<(PathBuf, String, String)>,
     stays: bool,
 }
 
@@ -81,6 +83,7 @@ impl Journal {
             links: Vec::new(),
             groups: Vec::new(),
             interfaces: Vec::new(),
+            settings: Vec::new(),
             stays: false,
         };
         journal.lock()?;
@@ -116,6 +119,7 @@ impl Journal {
             links: Vec::new(),
             groups: Vec::new(),
             interfaces: Vec::new(),
+            settings: Vec::new(),
             stays: false,
         };
         let owner = journal.read(&text);
@@ -158,6 +162,10 @@ impl Journal {
                     let namespace = words.next().filter(|of| is_name(of));
                     let taken = namespace.map(|of| (name.into(), there.into(), of.into()));
                     self.interfaces.extend(taken);
+                }
+                (Some("setting"), Some(path), Some(before)) if is_setting(Path::new(path)) => {
+                    let set = words.next().map(|set| (path.into(), before.into(), set.into()));
+                    self.settings.extend(set);
                 }
                 (Some("stays"), None, None) => self.stays = true,
                 (Some("changes"), None, None) => self.stays = false,
@@ -291,6 +299,28 @@ impl Journal {
         run(Command::new("ip").args(["link", "set", "dev", name, "up"]), "").map(drop)
     }
 
+    /// Sets what a file of the kernel's has, until all is taken down. Nothing is done if it has it.
+    ///
+    /// # Errors
+    /// If it cannot be set, [`Failure::File`]; or if that cannot be noted.
+    pub(crate) fn set(&mut self, path: &Path, value: &str) -> Result<(), Failure> {
+        let before = setting(path).map_err(Failure::at(path))?;
+        if before == value {
+            return Ok(());
+        }
+        let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+        if !is_setting(path) || !is_word(&before) || !is_word(value) {
+            return Err(Failure::Impossible(format!("{} is no setting", path.display())));
+        }
+        self.write(&format!("setting {}\t{before} {value}\n", path.display()))?;
+        std::fs::write(path, value).map_err(Failure::at(path))?;
+        // The kernel may write it otherwise.
+        let now = setting(path).map_err(Failure::at(path))?;
+        self.write(&format!("setting {}\t{before} {now}\n", path.display()))?;
+        self.settings.push((path.to_path_buf(), before, now));
+        Ok(())
+    }
+
     /// Makes a symbolic link.
     pub(crate) fn link(&mut self, at: &Path, to: &Path) -> Result<(), Failure> {
         let is_line = |path: &Path| path.to_str().is_some_and(|text| !text.contains(['\n', '\t']));
@@ -385,6 +415,13 @@ impl Journal {
         for taken in self.interfaces.iter().rev() {
             first = first.and(self.give_back(taken));
         }
+        for (path, before, now) in self.settings.iter().rev() {
+            // What another has set meanwhile stays.
+            if setting(path).is_ok_and(|there| there == *now) {
+                let put = std::fs::write(path, before);
+                first = first.and(put.map_err(Failure::at(path)));
+            }
+        }
         if first.is_err() {
             // With its namespace it would be gone.
             return first.map(|()| gone);
@@ -416,6 +453,18 @@ impl Journal {
             other => Err(other),
         }
     }
+}
+
+/// What a file of the kernel's has.
+fn setting(path: &Path) -> std::io::Result<String> {
+    Ok(std::fs::read_to_string(path)?.trim().to_string())
+}
+
+/// Whether a file is one of the kernel's settings, and no other.
+fn is_setting(path: &Path) -> bool {
+    const BELOW: [&str; 2] = ["/proc/irq", "/sys/devices/system/cpu"];
+    let is_plain = path.components().all(|part| part.as_os_str() != "..");
+    is_plain && BELOW.iter().any(|below| path.starts_with(below))
 }
 
 /// Whether there is a process of this number.
@@ -501,7 +550,7 @@ mod tests {
     #[test]
     fn hostile_lines_are_passed_over() {
         let mut random = fastrand::Rng::with_seed(1);
-        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\ninterface west\tp0 lan\nlink /a\t/b\ngroup /sys/fs/cgroup/memory/catena-abcdefghijklmnopqrstuvwx\nstays\n";
+        let good = "catena journal 1\nmark abcdefghijklmnopqrstuvwx\nowner 12\nnamespace 4026531840\tlan\ninterface west\tp0 lan\nlink /a\t/b\nsetting /proc/irq/7/smp_affinity_list\t0-1 0\ngroup /sys/fs/cgroup/memory/catena-abcdefghijklmnopqrstuvwx\nstays\n";
         for _ in 0..2000 {
             let mut bytes = good.as_bytes().to_vec();
             for _ in 0..random.usize(1..8) {
@@ -518,6 +567,7 @@ mod tests {
                 links: Vec::new(),
                 groups: Vec::new(),
                 interfaces: Vec::new(),
+                settings: Vec::new(),
                 stays: false,
             };
             journal.read(&String::from_utf8_lossy(&bytes));
@@ -525,6 +575,7 @@ mod tests {
             assert!(journal.interfaces.iter().all(|(name, there, of)| {
                 is_interface_name(name) && is_interface_name(there) && is_name(of)
             }));
+            assert!(journal.settings.iter().all(|(path, ..)| is_setting(path)));
             let own = format!("/{}{}", cgroup::PREFIX, journal.mark);
             assert!(journal.groups.iter().all(|of| of.to_string_lossy().ends_with(&own)));
             let _ = std::fs::remove_file(path);

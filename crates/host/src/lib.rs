@@ -25,6 +25,7 @@ mod rack;
 pub mod scheduler;
 pub mod service;
 mod sys;
+pub mod tuning;
 
 pub use confine::Limits;
 pub use failure::Failure;

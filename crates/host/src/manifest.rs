@@ -398,12 +398,12 @@ fn fabric(written: &written::HostChain, found: &mut Reading) -> Fabric {
     let name = LINKS.iter().find(|(name, _)| *name == fabric.value);
     let name = name.map_or(fabric.value.as_str(), |(_, kind)| kind);
     match crate::fabric::find(name) {
-        Ok(of) if of.only_learns() => found.wrong(
-            fabric,
-            format!("'{name}' learns addresses, and cannot have packets go through a chain"),
-            Some("`b2b`, `bridge` or `ovs`".into()),
-        ),
-        Ok(_) => {}
+        Ok(of) => {
+            if let Some(why) = of.unfit_for_chains() {
+                let message = format!("'{name}' {why}, and cannot have packets go through a chain");
+                found.wrong(fabric, message, Some("`b2b`, `bridge` or `ovs`".into()));
+            }
+        }
         Err(_) => {
             let known = ["shared", "b2b", "bridge", "ovs", "catena", "catena-af-packet"];
             let help = match nearest(&fabric.value, known) {

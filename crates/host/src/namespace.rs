@@ -179,7 +179,7 @@ impl Namespace {
     }
 
     /// Runs commands of `ip` there.
-    pub(crate) fn ip(&self, journal: &Journal, commands: &str) -> Result<(), Failure> {
+    pub fn ip(&self, journal: &Journal, commands: &str) -> Result<(), Failure> {
         let mut ip = journal.marked(Command::new("ip"));
         run(ip.args(["-n", &self.name, "-batch", "-"]), commands).map(drop)
     }

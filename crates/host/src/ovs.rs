@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::fabric::LINK_QUEUES;
 use crate::process::{needs, run};
 use crate::{Failure, Journal, Namespace, Process};
 
@@ -45,13 +46,15 @@ impl OpenVSwitch {
         Self { folder: folder.to_path_buf() }
     }
 
-    /// Starts it in a namespace; interfaces there become its ports of these numbers.
+    /// Starts it in a namespace; interfaces there become its ports of these numbers: by AF_XDP, if there are cores that poll
+    /// them.
     pub(crate) fn start(
         &self,
         journal: &Journal,
         namespace: &Namespace,
         does: Bridge,
         ports: &[(String, u32)],
+        polls: &[usize],
     ) -> Result<(), Failure> {
         std::fs::create_dir(&self.folder).map_err(Failure::at(&self.folder))?;
         let tool = |program: &str| journal.marked(self.tool(program));
@@ -64,14 +67,16 @@ impl OpenVSwitch {
         )?;
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
         // Frames from servers have a tag in front of those that hosts set.
-        let set = [
-            "set",
-            "Open_vSwitch",
-            ".",
-            "other_config:userspace-tso-enable=true",
-            "other_config:vlan-limit=2",
-        ];
-        let set = if does == Bridge::Entries { &set[..] } else { &[] };
+        let mut set = vec!["set".to_string(), "Open_vSwitch".into(), ".".into()];
+        match polls {
+            // Ports by AF_XDP leave nothing to interfaces.
+            [] => set.push("other_config:userspace-tso-enable=true".into()),
+            cores => {
+                let mask = cores.iter().fold(0u128, |mask, core| mask | 1 << core);
+                set.push(format!("other_config:pmd-cpu-mask={mask:#x}"));
+            }
+        }
+        set.push("other_config:vlan-limit=2".into());
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init", "--"]).args(set), "")?;
         let mut vswitchd = tool("ip");
         vswitchd.args(["netns", "exec", &namespace.name, "ovs-vswitchd", "--disable-system"]);
@@ -86,6 +91,9 @@ impl OpenVSwitch {
         for (name, number) in ports {
             bridge.args(["--", "add-port", BRIDGE, name, "--", "set", "interface", name]);
             bridge.arg(format!("ofport_request={number}"));
+            if !polls.is_empty() {
+                bridge.args(["type=afxdp", &format!("options:n_rxq={LINK_QUEUES}")]);
+            }
         }
         run(&mut bridge, "").map(drop)
     }

@@ -203,7 +203,7 @@ impl Plan {
                 journal.link(path, &there.socket())?;
                 let mut ports = ports.clone();
                 ports.retain(|(port, _)| self.has_link(name, port));
-                there.start(journal, namespace, Bridge::Entries, &ports)?;
+                there.start(journal, namespace, Bridge::Entries, &ports, &[])?;
             }
         }
         go_on()

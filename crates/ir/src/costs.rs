@@ -43,6 +43,9 @@ pub struct CostProfile {
     pub io: Vec<IoCost>,
     /// Handing a packet from one core to another; nothing if that was not measured.
     pub hand_off: Option<HandOffCost>,
+    /// Going from one process to another by a virtual switch.
+    #[serde(default)]
+    pub hops: Vec<HopCost>,
     /// What was not measured and why, and what to know about figures.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -199,6 +202,37 @@ pub struct HandOffCost {
     pub give: Cost,
     /// Cost on the taking core, by size of the bursts.
     pub take: Cost,
+}
+
+/// What it takes to go from one process to another by a virtual switch, with a kind of load. Rates are packets per second of
+/// all pairs together, times are nanoseconds there and back, and cycles are of a packet one way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HopCost {
+    /// The switch.
+    pub switch: String,
+    /// Its version.
+    pub version: String,
+    /// How processes carry packets, such as `af-packet-mmsg`.
+    pub io: String,
+    /// Pairs of processes.
+    pub pairs: usize,
+    /// Bytes of a frame, without frame check sequence.
+    pub size: usize,
+    /// Packets of a burst: of throughput, and of round trips.
+    pub bursts: [usize; 2],
+    /// Cores of the switch.
+    pub cores: usize,
+    /// Packets per second that came: the median of runs.
+    pub throughput: Option<f64>,
+    /// The median and the 99th percentile of round trips.
+    pub round_trip: Option<[u64; 2]>,
+    /// Cycles of who sends.
+    pub send: Option<f64>,
+    /// Cycles of who receives.
+    pub receive: Option<f64>,
+    /// Cycles of the switch's processes; nothing of a switch in the kernel, whose cycles are with who sends.
+    pub forward: Option<f64>,
 }
 
 /// 16 hexadecimal digits that tell a program of a chain from others: FNV-1a of 64 bits over its text. It is another when

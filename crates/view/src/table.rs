@@ -60,6 +60,20 @@ impl Table {
         text + "</table>\n"
     }
 
+    /// The table as Markdown; columns of numbers are aligned to the right.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+            if number == 0 {
+                let lines = self.numeric().into_iter().map(|is| if is { "---:|" } else { "---|" });
+                let _ = writeln!(text, "|{}", lines.collect::<String>());
+            }
+        }
+        text
+    }
+
     /// The table as text, two spaces in front of each line.
     pub fn render(&self) -> String {
         let columns = self.rows[0].len();

@@ -3,18 +3,24 @@
 //! Alone, an application starts at once. Under [`Orders`], it first exchanges packets with its peer until both have heard
 //! each other, so that switches have learnt where they are, is quiet then, and starts when it is told to.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddrV4;
+use std::rc::Rc;
+use std::str::FromStr;
 use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use dataplane::clock::Time;
-use dataplane::io::{Binding, Bindings, Choice, InterfaceSpec, Interfaces, Polling, Waiter};
+use dataplane::io::{Binding, Bindings, Datagrams, InterfaceSpec, Interfaces, Polling, Waiter};
 use elements::device::{Device, DeviceRequest, Event, Received, Wake};
 use net::{Batch, Pool};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::frame::{Endless, Endpoint, is_from, template, turn_back};
+use super::Carrier;
+use super::frame::{Endless, Endpoint, PORT, SIZES, is_from, template, turn_back};
 use crate::arrivals::Arrivals;
 use crate::receive::{Expected, Receipt, Receiver, StreamReport};
 use crate::report::Percentiles;
@@ -36,6 +42,45 @@ pub enum Role {
     Server,
 }
 
+impl Role {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("send", Self::Send),
+        ("recv", Self::Recv),
+        ("client", Self::Client),
+        ("server", Self::Server),
+    ];
+
+    /// What its peer does.
+    pub fn peer(self) -> Self {
+        match self {
+            Self::Send => Self::Recv,
+            Self::Recv => Self::Send,
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether it sends or asks on its own.
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Send | Self::Client)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL.iter().find(|(_, role)| role == self).map_or("", |(name, _)| name))
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        super::named(text, &Self::ALL)
+    }
+}
+
 /// How an application is to be.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -45,10 +90,10 @@ pub struct Options {
     pub local: Endpoint,
     /// Who its peer is.
     pub remote: Endpoint,
-    /// Its interface.
-    pub interface: String,
-    /// The I/O mode.
-    pub io: Option<Choice>,
+    /// How its packets are carried.
+    pub carrier: Carrier,
+    /// Its interface, where they are carried as frames.
+    pub interface: Option<String>,
     /// Packets per second; as many as the device takes if nothing is said.
     pub rate: Option<f64>,
     /// Bytes of a frame, without frame check sequence.
@@ -96,6 +141,19 @@ pub struct Orders<'a> {
     pub orders: Channel<Order>,
     /// What it says.
     pub tell: &'a dyn Fn(State),
+}
+
+/// What an application did in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// Packets that it gave to its device.
+    pub attempted: u64,
+    /// Packets that the device took and has not lost.
+    pub sent: u64,
+    /// Packets that came, each once.
+    pub received: u64,
+    /// The mean of the round trips of those, in nanoseconds.
+    pub round_trip: Option<f64>,
 }
 
 /// What came of an application.
@@ -154,11 +212,12 @@ struct Application<'a> {
     clock: HostClock,
     is_stopped: &'a dyn Fn() -> bool,
     orders: Option<Orders<'a>>,
+    each_second: Option<&'a dyn Fn(&Second)>,
     pool: Pool,
     batch: Batch,
 }
 
-/// Runs an application to its end. `is_stopped` is whether it is interrupted.
+/// Runs an application to its end. `is_stopped` is whether it is interrupted; `each_second` is told what it did.
 ///
 /// # Errors
 /// If its interface cannot be opened, or fails.
@@ -166,18 +225,10 @@ pub fn run(
     options: &Options,
     interfaces: &Interfaces,
     orders: Option<Orders<'_>>,
+    each_second: Option<&dyn Fn(&Second)>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Outcome, String> {
-    let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
-    let spec =
-        InterfaceSpec { name: options.interface.clone(), mode: None, batch: None, shared: false };
-    bindings.inputs.insert(IO.into(), Binding::Interface(spec.clone()));
-    bindings.outputs.insert(IO.into(), Binding::Interface(spec));
-    options.io.iter().for_each(|choice| _ = bindings.choose(choice));
-    let mut open = |receive| -> Result<Box<dyn Device>, String> {
-        Ok(bindings.open_device(&DeviceRequest::Interface { name: IO.into(), receive })?)
-    };
-    let (input, output) = (open(true)?, open(false)?);
+    let [input, output] = open(options, interfaces)?;
     let mut application = Application {
         options,
         interfaces: interfaces.clone(),
@@ -186,6 +237,7 @@ pub fn run(
         clock: HostClock::new(StampClock::Monotonic),
         is_stopped,
         orders,
+        each_second,
         pool: Pool::new(),
         batch: Batch::new(),
     };
@@ -205,6 +257,75 @@ pub fn run(
 
 /// The name of the device.
 const IO: &str = "io";
+
+/// What it receives from, and sends by.
+fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 2], String> {
+    let choice = match &options.carrier {
+        Carrier::Udp(at_once) => {
+            let headers = template(&options.remote, &options.local, *SIZES.start())?;
+            let headers = *headers.first_chunk().ok_or("a frame without headers")?;
+            let [local, remote] =
+                [&options.local, &options.remote].map(|of| SocketAddrV4::new(of.ip, PORT));
+            let opened = Datagrams::open(local, remote, headers, *at_once);
+            let (input, output) =
+                opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
+            return Ok([Box::new(input), Box::new(output)]);
+        }
+        Carrier::Frames(choice) => choice,
+    };
+    let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
+    let name = options.interface.clone().ok_or("frames go by an interface, and none is named")?;
+    let spec = InterfaceSpec { name, mode: None, batch: None, shared: false };
+    bindings.inputs.insert(IO.into(), Binding::Interface(spec.clone()));
+    bindings.outputs.insert(IO.into(), Binding::Interface(spec));
+    let _ = bindings.choose(choice);
+    let mut open = |receive| -> Result<Box<dyn Device>, String> {
+        Ok(bindings.open_device(&DeviceRequest::Interface { name: IO.into(), receive })?)
+    };
+    Ok([open(true)?, open(false)?])
+}
+
+/// Tells what was done in each second.
+struct Seconds<'a> {
+    tell: Option<&'a dyn Fn(&Second)>,
+    next: u64,
+    before: Totals,
+}
+
+/// What was done since the begin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    attempted: u64,
+    sent: u64,
+    received: u64,
+    /// The sum of all round trips, in nanoseconds.
+    round_trips: Option<f64>,
+}
+
+/// A second in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+impl<'a> Seconds<'a> {
+    fn new(tell: Option<&'a dyn Fn(&Second)>, now: u64) -> Self {
+        Self { tell, next: now + SECOND, before: Totals::default() }
+    }
+
+    /// It is so late, and so much was done.
+    fn pass(&mut self, now: u64, totals: impl FnOnce() -> Totals) {
+        let Some(tell) = self.tell.filter(|_| now >= self.next) else { return };
+        let (now_done, before) = (totals(), self.before);
+        let received = now_done.received - before.received;
+        let sum = now_done.round_trips.map(|sum| sum - before.round_trips.unwrap_or_default());
+        tell(&Second {
+            attempted: now_done.attempted - before.attempted,
+            sent: now_done.sent.saturating_sub(before.sent),
+            received,
+            round_trip: sum.filter(|_| received > 0).map(|sum| sum / received as f64),
+        });
+        self.before = now_done;
+        self.next += SECOND * ((now - self.next) / SECOND + 1);
+    }
+}
 
 /// The processor time of this process.
 fn cpu_seconds() -> f64 {
@@ -316,9 +437,17 @@ impl Application<'_> {
         // Where no rate is asked for, all is due at once, and time decides when it ends.
         let end = self.options.seconds.filter(|_| self.options.rate.is_none());
         let end = end.map(|seconds| self.clock.now() + (seconds * 1e9) as u64);
-        let mut output = std::mem::replace(&mut self.output, Box::new(Nothing));
-        let is_over = || self.next_order().0 || end.is_some_and(|end| self.clock.now() >= end);
-        let sent = send(&mut *output, &mut source, &plan, Some(&self.clock), &is_over)?;
+        let done = Rc::new(Cell::new(Totals::default()));
+        let device = std::mem::replace(&mut self.output, Box::new(Nothing));
+        let mut output = Counted { device, done: Rc::clone(&done) };
+        let seconds = RefCell::new(Seconds::new(self.each_second, self.clock.now()));
+        let is_over = || {
+            if self.each_second.is_some() {
+                seconds.borrow_mut().pass(self.clock.now(), || done.get());
+            }
+            self.next_order().0 || end.is_some_and(|end| self.clock.now() >= end)
+        };
+        let sent = send(&mut output, &mut source, &plan, Some(&self.clock), &is_over)?;
         // What the kernel has not sent yet it drops with the socket.
         let begin = self.clock.now();
         while !self.interfaces.is_sent(0) && self.clock.now() - begin < IDLE {
@@ -340,6 +469,8 @@ impl Application<'_> {
         let end = self.options.seconds.filter(|_| self.orders.is_none());
         let end = end.map(|seconds| begin + (seconds * 1e9) as u64);
         let (mut expected, mut last, mut rounds) = (None, begin, 0u32);
+        let mut seconds = Seconds::new(self.each_second, begin);
+        let streams = [self.options.stream];
         loop {
             rounds = rounds.wrapping_add(1);
             let (count, _) = receiver.take()?;
@@ -349,6 +480,10 @@ impl Application<'_> {
             }
             if count == 0 || rounds.is_multiple_of(ROUNDS) {
                 let now = self.clock.now();
+                seconds.pass(now, || Totals {
+                    received: receiver.counting().of_streams(&streams),
+                    ..Totals::default()
+                });
                 let (is_over, order) = self.next_order();
                 if let Some(Order::Stop(number)) = order {
                     expected = Some(self.expected(number));
@@ -381,6 +516,7 @@ impl Application<'_> {
         let mut sender = Sender::new(&mut source, &plan, Some(&self.clock))?;
         let mut last = self.clock.now();
         let (mut is_sent, mut rounds) = (false, 0u32);
+        let mut seconds = Seconds::new(self.each_second, last);
         loop {
             rounds = rounds.wrapping_add(1);
             let (count, _) = receiver.take()?;
@@ -405,8 +541,19 @@ impl Application<'_> {
                     break;
                 }
             }
+            let now = self.clock.now();
+            seconds.pass(now, || {
+                let all = receiver.counting();
+                let sum = all.latencies().mean() * all.latencies().len() as f64;
+                Totals {
+                    attempted: sender.stamped(),
+                    sent: sender.stamped_and_sent(),
+                    received: all.of_streams(&[self.options.stream]),
+                    round_trips: Some(sum),
+                }
+            });
             // A packet that is due does not wait for one that comes.
-            match due.map(|due| due.saturating_sub(self.clock.now())) {
+            match due.map(|due| due.saturating_sub(now)) {
                 Some(left) if left > AWAKE => {
                     waiting.wait(Duration::from_nanos(left - AWAKE).min(LOOK));
                 }
@@ -576,6 +723,51 @@ impl Device for Touched {
 
     fn flush(&mut self) -> Result<(), String> {
         self.0.flush()
+    }
+}
+
+/// A device that sends, of which it is known how much.
+struct Counted {
+    device: Box<dyn Device>,
+    done: Rc<Cell<Totals>>,
+}
+
+impl Device for Counted {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        self.device.receive(burst, batch, pool)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        let before = batch.len();
+        let sent = self.device.send(batch, pool);
+        let taken = (before - batch.len()) as u64;
+        let mut done = self.done.get();
+        (done.attempted, done.sent) = (done.attempted + taken, done.sent + taken);
+        self.done.set(done);
+        sent
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let event = self.device.next_event();
+        if let Some(Event::Lost { packets, sending: true, .. }) = event {
+            let mut done = self.done.get();
+            done.sent = done.sent.saturating_sub(packets);
+            self.done.set(done);
+        }
+        event
+    }
+
+    fn burst(&self) -> Option<usize> {
+        self.device.burst()
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        self.device.flush()
     }
 }
 

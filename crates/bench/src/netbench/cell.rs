@@ -1,5 +1,6 @@
 //! Runs a cell: starts a switch, connects namespaces with an application each, and measures.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::process::CommandExt;
@@ -13,7 +14,7 @@ use host::{Failure, Journal, Namespace};
 
 use super::application::{Order, Outcome, Role, State};
 use super::results::{RoundTrips, Sample, Throughput};
-use super::{Cell, Setting};
+use super::{Carrier, Cell, Container, Direction, Setting, What};
 
 /// How long an application may take for a step, besides what it was told to take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -75,7 +76,7 @@ impl Application {
             said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
         let last = if last.is_empty() { "it printed nothing".into() } else { last };
-        let name = format!("{:?}", self.role).to_lowercase();
+        let name = self.role;
         Broken::Failed(format!("{name} of pair {} ended ({status}): {last}", self.pair + 1))
     }
 }
@@ -105,11 +106,16 @@ pub fn write_state(state: State) -> String {
     format!("{state:?}\n").to_lowercase()
 }
 
-/// What was made for a cell, which goes with this.
-struct Made(Option<Journal>);
+/// What was made, which goes with this.
+pub(super) struct Made(Option<Journal>);
 
 impl Made {
-    fn journal(&mut self) -> &mut Journal {
+    /// Nothing yet.
+    pub(super) fn begin(folder: &Path) -> Result<Self, Failure> {
+        Ok(Self(Some(Journal::begin(folder)?)))
+    }
+
+    pub(super) fn journal(&mut self) -> &mut Journal {
         self.0.as_mut().expect("it is there until it is dropped")
     }
 }
@@ -125,6 +131,7 @@ impl Drop for Made {
 struct Site<'a> {
     setting: &'a Setting<'a>,
     cell: &'a Cell,
+    carrier: &'a Carrier,
     journal: &'a Journal,
     namespaces: &'a [Namespace],
     switch: &'a Running,
@@ -138,7 +145,8 @@ pub(super) fn run(
     folder: &Path,
 ) -> Result<Sample, Broken> {
     let begin = Instant::now();
-    let mut made = Made(Some(Journal::begin(folder)?));
+    let carrier: Carrier = cell.io.parse().map_err(Broken::Failed)?;
+    let mut made = Made::begin(folder)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut namespaces = Vec::new();
     for port in 0..2 * cell.pairs {
@@ -156,16 +164,48 @@ pub(super) fn run(
     for (port, namespace) in namespaces.iter().enumerate() {
         switch.connect(made.journal(), port, namespace, INTERFACE)?;
     }
-    let site =
-        Site { setting, cell, journal: made.journal(), namespaces: &namespaces, switch: &switch };
-    let mut sample = Sample { start_seconds: begin.elapsed().as_secs_f64(), ..Sample::default() };
-    if setting.request.throughput {
-        sample.throughput = Some(site.throughput()?);
-    }
-    if setting.request.round_trips {
-        sample.round_trips = Some(site.round_trips()?);
+    let site = Site {
+        setting,
+        cell,
+        carrier: &carrier,
+        journal: made.journal(),
+        namespaces: &namespaces,
+        switch: &switch,
+    };
+    site.address()?;
+    let start_seconds = begin.elapsed().as_secs_f64();
+    let mut sample = Sample { start_seconds, ..Sample::default() };
+    for kinds in site.phases() {
+        if cell.warm_up > 0.0 {
+            site.measure(&kinds, cell.warm_up)?;
+        }
+        let came = site.measure(&kinds, cell.seconds)?;
+        let of = |kind: Kind| {
+            let chosen = kinds.iter().enumerate().filter(move |(_, of)| **of == kind);
+            chosen.map(|(pair, _)| pair)
+        };
+        let outcomes = |kind| -> Vec<[Outcome; 2]> {
+            of(kind).map(|pair| came.outcomes[pair].clone()).collect()
+        };
+        let counted: Vec<[u64; 2]> = of(Kind::Throughput).map(|pair| came.counted[pair]).collect();
+        if !counted.is_empty() {
+            let outcomes = outcomes(Kind::Throughput);
+            sample.throughput = Some(Throughput::of(&outcomes, &counted, came.switch));
+        }
+        if of(Kind::RoundTrips).next().is_some() {
+            sample.round_trips = Some(RoundTrips::of(&outcomes(Kind::RoundTrips), came.switch));
+        }
     }
     Ok(sample)
+}
+
+/// What a pair is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A sender and a receiver.
+    Throughput,
+    /// A client and a server.
+    RoundTrips,
 }
 
 /// What came of the applications of a cell.
@@ -179,46 +219,92 @@ struct Came {
 }
 
 impl Site<'_> {
-    fn throughput(&self) -> Result<Throughput, Broken> {
-        let load =
-            Load { roles: [Role::Send, Role::Recv], rate: self.cell.rate, burst: self.cell.burst };
-        let came = self.measure(&load)?;
-        Ok(Throughput::of(&came.outcomes, &came.counted, came.switch))
+    /// What pairs are for, in one measurement after the other.
+    fn phases(&self) -> Vec<Vec<Kind>> {
+        let containers = &self.setting.request.containers;
+        if !containers.is_empty() {
+            let kind = |pair: &[Container]| match pair[0].role {
+                Role::Client | Role::Server => Kind::RoundTrips,
+                Role::Send | Role::Recv => Kind::Throughput,
+            };
+            return vec![containers.chunks_exact(2).map(kind).collect()];
+        }
+        let all = |kind| vec![kind; self.cell.pairs];
+        match self.cell.what {
+            What::Both => vec![all(Kind::Throughput), all(Kind::RoundTrips)],
+            What::Throughput => vec![all(Kind::Throughput)],
+            What::Latency => vec![all(Kind::RoundTrips)],
+        }
     }
 
-    fn round_trips(&self) -> Result<RoundTrips, Broken> {
-        let load = Load {
-            roles: [Role::Client, Role::Server],
-            rate: Some(self.setting.request.latency_rate),
-            burst: self.cell.latency_burst,
+    /// The port of the application of a pair that sends or asks.
+    fn active(&self, pair: usize) -> usize {
+        let is_back = match self.cell.direction {
+            Direction::There => false,
+            Direction::Back => true,
+            Direction::Both => pair % 2 == 1,
         };
-        let came = self.measure(&load)?;
-        Ok(RoundTrips::of(&came.outcomes, came.switch))
+        2 * pair + usize::from(is_back)
     }
 
-    fn start(&self, load: &Load, port: usize) -> Result<Application, Broken> {
-        let (pair, role) = (port / 2, load.roles[port % 2]);
+    /// The addresses of the application at a port.
+    fn addresses(&self, port: usize) -> (String, String) {
+        match self.setting.request.containers.get(port) {
+            Some(container) => (container.ip.to_string(), container.mac.clone()),
+            None => (ip(port), mac(port)),
+        }
+    }
+
+    /// Gives namespaces the addresses that they do not have by themselves: MAC addresses that were asked for; and what the
+    /// host's stack needs, where it carries packets. Without it the stack keeps out.
+    fn address(&self) -> Result<(), Broken> {
+        for (port, namespace) in self.namespaces.iter().enumerate() {
+            let mut commands = String::new();
+            let ((ip, own), (other_ip, other)) = (self.addresses(port), self.addresses(port ^ 1));
+            if own != mac(port) {
+                let _ = writeln!(commands, "link set dev {INTERFACE} address {own}");
+            }
+            if matches!(self.carrier, Carrier::Udp(_)) {
+                let _ = writeln!(
+                    commands,
+                    "address add {ip}/32 dev {INTERFACE}\n\
+                     route add {other_ip}/32 dev {INTERFACE} src {ip}\n\
+                     neigh replace {other_ip} lladdr {other} dev {INTERFACE} nud permanent"
+                );
+            }
+            if !commands.is_empty() {
+                namespace.ip(self.journal, &commands)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, kinds: &[Kind], seconds: f64, port: usize) -> Result<Application, Broken> {
+        let (pair, cell) = (port / 2, self.cell);
+        let (role, rate, burst) = match kinds[pair] {
+            Kind::Throughput => (Role::Send, cell.rate, cell.burst),
+            Kind::RoundTrips => (Role::Client, Some(cell.latency_rate), cell.latency_burst),
+        };
+        let role = if port == self.active(pair) { role } else { role.peer() };
         let setting = self.setting;
         let mut command = self.namespaces[port].command(&setting.request.program);
-        command.args(["netbench", &format!("{role:?}").to_lowercase()]);
+        command.args(["netbench", &role.to_string()]);
         for port in [port, port ^ 1] {
-            command.arg(ip(port)).arg(mac(port));
+            let (ip, mac) = self.addresses(port);
+            command.arg(ip).arg(mac);
         }
-        let (cores, _) = setting.cores(self.cell.cores);
+        let (cores, _) = setting.cores(cell.cores);
         let cpu = cores[port % cores.len()];
-        command.args(["--raw", INTERFACE, "--orders", "--io", &setting.request.io]);
-        command.args(["--size", &self.cell.size.to_string(), "--burst", &load.burst.to_string()]);
-        command.args([
-            "--seconds",
-            &setting.request.seconds.to_string(),
-            "--cpu",
-            &cpu.to_string(),
-        ]);
-        command.args(["--stream", &pair.to_string()]);
-        load.rate.iter().for_each(|rate| _ = command.args(["--rate", &rate.to_string()]));
+        if matches!(self.carrier, Carrier::Frames(_)) {
+            command.args(["--raw", INTERFACE]);
+        }
+        command.args(["--orders", "--io", &cell.io, "--size", &cell.size.to_string()]);
+        command.args(["--burst", &burst.to_string(), "--seconds", &seconds.to_string()]);
+        command.args(["--cpu", &cpu.to_string(), "--stream", &pair.to_string()]);
+        rate.iter().for_each(|rate| _ = command.args(["--rate", &rate.to_string()]));
         let shares = self.namespaces.len() > cores.len();
         command.args(["--poll", if shares { "sleep" } else { "adaptive" }]);
-        if setting.request.touches {
+        if cell.touches {
             command.arg("--touch");
         }
         let log = self.journal.folder().join(format!("{port}.log"));
@@ -233,12 +319,12 @@ impl Site<'_> {
         Ok(Application { role, pair, child, orders, log })
     }
 
-    fn measure(&self, load: &Load) -> Result<Came, Broken> {
+    fn measure(&self, kinds: &[Kind], seconds: f64) -> Result<Came, Broken> {
         let count = self.namespaces.len();
         let mut applications = Vec::new();
         let (said, hear) = channel();
         for port in 0..count {
-            let mut application = self.start(load, port)?;
+            let mut application = self.start(kinds, seconds, port)?;
             if let Some(output) = application.child.stdout.take() {
                 let said = said.clone();
                 // It ends with the application.
@@ -257,6 +343,7 @@ impl Site<'_> {
         }
         let mut talk = Talk {
             site: self,
+            seconds,
             applications,
             hear,
             states: vec![None; count],
@@ -269,40 +356,39 @@ impl Site<'_> {
         all().for_each(|port| talk.applications[port].order(Order::Quiet));
         talk.wait(State::Quiet, all())?;
         let before = self.counted()?;
-        let passive = (1..count).step_by(2);
-        let active = (0..count).step_by(2);
-        passive.clone().for_each(|port| talk.applications[port].order(Order::Start));
-        talk.wait(State::Started, passive.clone())?;
+        let active = || (0..kinds.len()).map(|pair| self.active(pair));
+        let passive = || active().map(|port| port ^ 1);
+        passive().for_each(|port| talk.applications[port].order(Order::Start));
+        talk.wait(State::Started, passive())?;
         let busy = self.switch.cpu_time();
-        active.clone().for_each(|port| talk.applications[port].order(Order::Start));
-        talk.finish(active)?;
+        active().for_each(|port| talk.applications[port].order(Order::Start));
+        talk.finish(active())?;
         let switch =
             busy.zip(self.switch.cpu_time()).map(|(before, after)| (after - before).as_secs_f64());
-        for port in passive.clone() {
-            let sent = talk.outcomes[port - 1].as_ref().map_or(0, |outcome| outcome.sent);
+        for port in passive() {
+            let sent = talk.outcomes[port ^ 1].as_ref().map_or(0, |outcome| outcome.sent);
             talk.applications[port].order(Order::Stop(sent));
         }
-        talk.finish(passive)?;
+        talk.finish(passive())?;
         let after = self.counted()?;
         let counted = before
             .iter()
             .zip(&after)
             .map(|(before, after)| [after[0] - before[0], after[1] - before[1]]);
-        let mut outcomes = talk.outcomes.into_iter().flatten();
-        let mut pairs = Vec::new();
-        while let (Some(active), Some(passive)) = (outcomes.next(), outcomes.next()) {
-            pairs.push([active, passive]);
-        }
-        Ok(Came { outcomes: pairs, counted: counted.collect(), switch })
+        let mut of = |port: usize| talk.outcomes[port].take();
+        let pairs = active()
+            .zip(passive())
+            .filter_map(|(active, passive)| Some([of(active)?, of(passive)?]));
+        Ok(Came { outcomes: pairs.collect(), counted: counted.collect(), switch })
     }
 
     /// What the kernel has counted on both interfaces of each pair, once nothing comes any more.
     fn counted(&self) -> Result<Vec<[u64; 2]>, Broken> {
         let read = || -> Result<Vec<[u64; 2]>, Broken> {
             let mut all = Vec::new();
-            for pair in self.namespaces.chunks_exact(2) {
-                let sent = pair[0].counters(INTERFACE)?.sent;
-                all.push([sent, pair[1].counters(INTERFACE)?.received]);
+            for active in (0..self.cell.pairs).map(|pair| self.active(pair)) {
+                let [from, to] = [active, active ^ 1].map(|port| &self.namespaces[port]);
+                all.push([from.counters(INTERFACE)?.sent, to.counters(INTERFACE)?.received]);
             }
             Ok(all)
         };
@@ -321,14 +407,6 @@ impl Site<'_> {
 /// Reads of counters until they stand still.
 const READS: usize = 20;
 
-/// What applications are to do.
-struct Load {
-    /// Who sends first, and who receives.
-    roles: [Role; 2],
-    rate: Option<u64>,
-    burst: usize,
-}
-
 /// The address of the application at a port, of the network for benchmarks (RFC 2544).
 fn ip(port: usize) -> String {
     format!("198.18.{}.{}", port / 250, port % 250 + 1)
@@ -337,6 +415,8 @@ fn ip(port: usize) -> String {
 /// What is said by applications.
 struct Talk<'a> {
     site: &'a Site<'a>,
+    /// How long applications measure.
+    seconds: f64,
     applications: Vec<Application>,
     hear: Receiver<(usize, Said)>,
     /// The last state that each was in.
@@ -358,7 +438,7 @@ impl Talk<'_> {
     /// Waits until some applications have ended, and what came of them is known.
     fn finish(&mut self, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
         let ports: Vec<usize> = ports.collect();
-        let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.site.setting.request.seconds);
+        let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.seconds);
         self.hear_until("come to an end", patience, &|talk| {
             ports.iter().copied().find(|port| talk.outcomes[*port].is_none())
         })

@@ -9,7 +9,7 @@ use net::{Batch, Pool};
 use crate::stamp;
 
 /// The UDP port of all applications.
-const PORT: u16 = 9;
+pub(super) const PORT: u16 = 9;
 
 /// Bytes in front of the payload.
 const HEADERS: usize = ether::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;

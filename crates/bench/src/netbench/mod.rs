@@ -4,27 +4,37 @@
 //! machine favours no switch: a switch is started, each [application] is put into a network namespace as a process of its
 //! own, and throughput and round trips are measured.
 
+pub mod advice;
 pub mod application;
+mod carrier;
 mod cell;
+pub mod containers;
 mod frame;
+mod markdown;
+pub mod matrix;
 mod page;
+mod profile;
 pub mod results;
+pub mod test_set;
 pub mod values;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 use host::fabric::{self, Fabric};
-use host::{Failure, Journal, Opened};
+use host::{Failure, Journal, Opened, tuning};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+pub use carrier::Carrier;
 pub use cell::{read_order, write_state};
+pub use containers::Container;
 pub use frame::{Endpoint, SIZES};
 pub use results::Results;
 
-/// What is measured of a switch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What is run: a switch, and how it is loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The switch.
     pub switch: String,
@@ -38,8 +48,71 @@ pub struct Cell {
     pub latency_burst: usize,
     /// Packets per second of each sender; as many as it can if nothing is said.
     pub rate: Option<u64>,
+    /// Packets per second of each client.
+    pub latency_rate: u64,
     /// Cores of the switch.
     pub cores: usize,
+    /// How packets of applications are carried, as [`Carrier`] has it.
+    pub io: String,
+    /// Who of a pair sends.
+    pub direction: Direction,
+    /// Whether applications write and read each byte of payloads.
+    pub touches: bool,
+    /// What is measured.
+    pub what: What,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// Seconds of the same load before each, whose packets do not count.
+    pub warm_up: f64,
+}
+
+/// Who of a pair sends, or asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The first.
+    There,
+    /// The second.
+    Back,
+    /// The first of one pair, the second of the next.
+    Both,
+}
+
+impl FromStr for Direction {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, &[("there", Self::There), ("back", Self::Back), ("both", Self::Both)])
+    }
+}
+
+/// What is measured of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// Throughput, then round trips.
+    Both,
+    /// Throughput alone.
+    Throughput,
+    /// Round trips alone.
+    Latency,
+}
+
+impl FromStr for What {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all =
+            [("both", Self::Both), ("throughput", Self::Throughput), ("latency", Self::Latency)];
+        named(text, &all)
+    }
+}
+
+/// What a name stands for.
+fn named<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let found = all.iter().find(|(name, _)| *name == text);
+    found.map(|(_, of)| *of).ok_or_else(|| format!("'{text}': takes {}", names()))
 }
 
 /// What is to be measured.
@@ -51,20 +124,12 @@ pub struct Request {
     pub repeat: usize,
     /// Draws the order.
     pub seed: u64,
-    /// Seconds of each measurement.
-    pub seconds: f64,
-    /// Whether throughput is measured.
-    pub throughput: bool,
-    /// Whether round trips are.
-    pub round_trips: bool,
-    /// Packets per second of each client.
-    pub latency_rate: u64,
-    /// The I/O mode of applications.
-    pub io: String,
-    /// Whether applications write and read each byte of payloads.
-    pub touches: bool,
+    /// The containers, two of a pair one after the other; if there are none, Catena has addresses for as many as a cell has.
+    pub containers: Vec<Container>,
     /// The CPUs that may be used.
     pub cpus: Vec<usize>,
+    /// Whether settings of the host stay as they are; else frequencies and interrupts are set while it measures.
+    pub keeps_settings: bool,
     /// The program `catena`.
     pub program: PathBuf,
 }
@@ -212,6 +277,18 @@ pub fn measure(
         }
         None => true,
     });
+    // They are put back when this is dropped.
+    let mut host = None;
+    if !request.keeps_settings && !runs.is_empty() {
+        let folder = Path::new(FOLDER).join(format!("netbench{}-host", std::process::id()));
+        let of_switch = request.cells.iter().map(|cell| cell.cores).max().unwrap_or(1);
+        let (_, quiet) = setting.cores(of_switch);
+        let words = |why: Failure| why.to_string();
+        let made = host.insert(cell::Made::begin(&folder).map_err(words)?);
+        let tuned = tuning::tune(made.journal(), &request.cpus, quiet).map_err(words)?;
+        let not_set = tuned.not_set.into_iter().map(|what| format!("not set: {what}"));
+        results.settings = tuned.set.into_iter().chain(not_set).collect();
+    }
     let begin = Instant::now();
     for (number, &at) in runs.iter().enumerate() {
         let done = begin.elapsed().as_secs_f64();
@@ -247,26 +324,14 @@ mod tests {
     use super::*;
 
     fn request(pairs: usize, cpus: &[usize]) -> Request {
-        let cell = |switch: &str| Cell {
-            switch: switch.into(),
-            pairs,
-            size: 64,
-            burst: 32,
-            latency_burst: 1,
-            rate: None,
-            cores: 1,
-        };
+        let cell = |switch: &str| Cell { pairs, ..matrix::tests::cell(switch) };
         Request {
             cells: ["a", "b", "c", "d", "e"].map(cell).into(),
             repeat: 3,
             seed: 7,
-            seconds: 1.0,
-            throughput: true,
-            round_trips: true,
-            latency_rate: 10_000,
-            io: "auto".into(),
-            touches: false,
+            containers: Vec::new(),
             cpus: cpus.into(),
+            keeps_settings: true,
             program: PathBuf::new(),
         }
     }

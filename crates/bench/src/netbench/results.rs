@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
 use super::application::Outcome;
-use super::{Cell, Request};
+use super::{Cell, Container, Request};
 use crate::machine::Environment;
 use crate::report::Percentiles;
 use crate::statistics::{Spread, latencies};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -25,16 +25,12 @@ pub struct Results {
     pub machine: Environment,
     /// The seed of the order.
     pub seed: u64,
-    /// Seconds of each measurement.
-    pub seconds: f64,
     /// How often each cell was to be run.
     pub repeat: usize,
-    /// Packets per second of each client.
-    pub latency_rate: u64,
-    /// The I/O mode of applications.
-    pub io: String,
-    /// Whether applications wrote and read each byte of payloads.
-    pub touches: bool,
+    /// The containers that were asked for, if some were.
+    pub containers: Vec<Container>,
+    /// Settings of the host that were changed while it was measured, and those that could not be.
+    pub settings: Vec<String>,
     /// Whether it ended before all was measured.
     pub interrupted: bool,
     /// What a reader must know.
@@ -262,39 +258,31 @@ impl Results {
             version: VERSION,
             machine,
             seed: request.seed,
-            seconds: request.seconds,
             repeat: request.repeat,
-            latency_rate: request.latency_rate,
-            io: request.io.clone(),
-            touches: request.touches,
+            containers: request.containers.clone(),
+            settings: Vec::new(),
             interrupted: false,
             remarks: request.remarks(),
             cells: cells.collect(),
         }
     }
 
-    /// Takes samples of earlier results for cells that are the same.
+    /// Takes samples of earlier results for cells that are the same, and what these had of other cells.
     ///
     /// # Errors
-    /// If they were measured otherwise.
+    /// If they were measured between other containers.
     pub(super) fn take_over(&mut self, earlier: Self) -> Result<(), String> {
-        let how = |of: &Self| {
-            let (seconds, rate) = (of.seconds, of.latency_rate);
-            format!("{seconds} s, --latency-rate {rate}, --io {}, --touch {}", of.io, of.touches)
-        };
-        if how(&earlier) != how(self) {
-            return Err(format!(
-                "the results that are there were measured with {}, and now it would be {}: choose another folder",
-                how(&earlier),
-                how(self)
-            ));
+        if earlier.containers != self.containers {
+            let why = "the results that are there were measured between other containers";
+            return Err(format!("{why}: choose another folder"));
         }
         for result in earlier.cells {
-            let same = self
-                .cells
-                .iter_mut()
-                .find(|own| own.cell == result.cell && own.version == result.version);
-            same.into_iter().for_each(|own| own.samples.clone_from(&result.samples));
+            let same =
+                |own: &&mut CellResult| own.cell == result.cell && own.version == result.version;
+            match self.cells.iter_mut().find(same) {
+                Some(own) => own.samples = result.samples,
+                None => self.cells.push(result),
+            }
         }
         Ok(())
     }
@@ -358,6 +346,21 @@ impl Results {
         (!table.is_empty()).then_some(table)
     }
 
+    /// What all cells have, if they have the same.
+    pub(super) fn common<T: PartialEq>(&self, of: impl Fn(&Cell) -> T) -> Option<T> {
+        let mut all = self.cells.iter().map(|result| of(&result.cell));
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
+    }
+
+    /// How often and how long was measured, in words.
+    pub(super) fn runs(&self) -> String {
+        let plural = if self.repeat == 1 { "" } else { "s" };
+        let seconds = self.common(|cell| cell.seconds);
+        let seconds = seconds.map_or(String::new(), |seconds| format!(" of {seconds} s"));
+        format!("{} run{plural}{seconds}", self.repeat)
+    }
+
     /// Cells of which no run went well.
     pub fn failed(&self) -> usize {
         let failed = |of: &&CellResult| of.samples.is_empty() && !of.failures.is_empty();
@@ -366,13 +369,19 @@ impl Results {
 
     /// Names of what differs between cells, and how a cell has it.
     pub(super) fn dimensions(&self) -> Vec<Named> {
-        let all: [Named; 6] = [
+        let all: [Named; 12] = [
             ("pairs", |cell| format!("{0}vs{0}", cell.pairs)),
             ("bytes", |cell| cell.size.to_string()),
             ("burst", |cell| cell.burst.to_string()),
             ("RTT burst", |cell| cell.latency_burst.to_string()),
             ("asked/s", |cell| cell.rate.map_or("most".into(), grouped)),
+            ("RTT asked/s", |cell| grouped(cell.latency_rate)),
             ("cores", |cell| cell.cores.to_string()),
+            ("I/O", |cell| cell.io.clone()),
+            ("direction", |cell| format!("{:?}", cell.direction).to_lowercase()),
+            ("touch", |cell| if cell.touches { "yes" } else { "no" }.into()),
+            ("s", |cell| cell.seconds.to_string()),
+            ("warm-up", |cell| cell.warm_up.to_string()),
         ];
         let differs = |of: fn(&Cell) -> String| {
             let mut cells = self.cells.iter().map(|result| of(&result.cell));
@@ -471,6 +480,18 @@ impl Results {
         (!table.is_empty()).then_some(table)
     }
 
+    /// The table of Ara's statements.
+    pub fn statements_table(&self) -> Table {
+        let mut table = Table::new(["statement", "here", "figures"]);
+        for of in self.statements() {
+            let holds = of
+                .holds
+                .map_or("not measured", |holds| if holds { "holds" } else { "does not hold" });
+            table.row([of.text.into(), holds.into(), of.evidence]);
+        }
+        table
+    }
+
     /// Cells in the order in which they were asked for, those of one set of parameters together.
     fn sorted(&self) -> Vec<&CellResult> {
         let mut all: Vec<&CellResult> = self.cells.iter().collect();
@@ -497,20 +518,17 @@ impl Results {
     pub fn render(&self) -> String {
         let mut out = String::new();
         if let Some(table) = self.throughput_table() {
-            let _ = writeln!(
-                out,
-                "Throughput: medians of {} runs of {} s\n",
-                self.repeat, self.seconds
-            );
+            let _ = writeln!(out, "Throughput: medians of {}\n", self.runs());
             out += &table.render();
         }
         if let Some(table) = self.round_trip_table() {
-            let rate = grouped(self.latency_rate);
-            let _ = writeln!(
-                out,
-                "\nRound trips, at {rate} packets/s a pair, since packets were due\n"
-            );
+            let rate = self.common(|cell| cell.latency_rate).map(grouped);
+            let rate = rate.map_or(String::new(), |rate| format!(", at {rate} packets/s a pair"));
+            let _ = writeln!(out, "\nRound trips{rate}, since packets were due\n");
             out += &table.render();
+        }
+        for advice in self.recommendations() {
+            let _ = writeln!(out, "\n{advice}");
         }
         if !out.is_empty() {
             let _ = writeln!(
@@ -530,20 +548,25 @@ impl Results {
     /// A line for each sample, with its cell.
     pub fn csv(&self) -> String {
         let mut out = String::from(
-            "switch,version,pairs,size,burst,latency_burst,rate,cores,sample,start_seconds,attempted_rate,sent_rate,\
-             received_rate,sent,received,lost,overrun,duplicates,reordered,sender_ns,receiver_ns,switch_ns,trips,\
-             trips_lost,p50_ns,p99_ns,p99_99_ns,max_ns,client_ns,server_ns,latency_switch_ns\n",
+            "switch,version,pairs,size,burst,latency_burst,rate,latency_rate,cores,io,direction,touches,seconds,warm_up,\
+             sample,start_seconds,attempted_rate,sent_rate,received_rate,sent,received,lost,overrun,duplicates,\
+             reordered,sender_ns,receiver_ns,switch_ns,trips,trips_lost,p50_ns,p99_ns,p99_99_ns,max_ns,client_ns,\
+             server_ns,latency_switch_ns\n",
         );
         for result in &self.cells {
-            let Cell { switch, pairs, size, burst, latency_burst, rate, cores } = &result.cell;
+            let Cell { pairs, size, burst, latency_burst, latency_rate, cores, .. } = &result.cell;
+            let Cell { switch, rate, io, direction, touches, seconds, warm_up, .. } = &result.cell;
             let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             let rate = rate.map_or(String::new(), |rate| rate.to_string());
+            let direction = format!("{direction:?}").to_lowercase();
             for (number, sample) in result.samples.iter().enumerate() {
                 let _ = write!(
                     out,
-                    "{},{},{pairs},{size},{burst},{latency_burst},{rate},{cores},{},{:.6}",
+                    "{},{},{pairs},{size},{burst},{latency_burst},{rate},{latency_rate},{cores},{},{direction},{touches},\
+                     {seconds},{warm_up},{},{:.6}",
                     quoted(switch),
                     quoted(&result.version),
+                    quoted(io),
                     number + 1,
                     sample.start_seconds
                 );

@@ -60,11 +60,17 @@ fn packets_are_those_that_the_kernel_counts() {
         return;
     }
     let load = ["--rate", "10k", "--burst", "4", "--seconds", "0.2", "--repeat", "1"];
-    for more in [&["--size", "64,1514"][..], &["--pairs", "2", "--size", "60", "--touch"]] {
+    let switches = ["--switch", "direct,linux-bridge,ovs", "--size"];
+    let sockets = ["1514", "--io", "udp,udp-mmsg,af-packet", "--direction", "back"];
+    for (more, least) in [
+        (&["--size", "64,1514"][..], 12),
+        (&["--pairs", "2", "--size", "60", "--touch", "--direction", "both"], 6),
+        (&[&switches[..], &sockets].concat(), 9),
+    ] {
         let (results, told) = measured(&[&load[..], more].concat());
         assert!(told.contains("applications share"), "{told}");
         let cells = results["cells"].as_array().unwrap();
-        assert!(cells.len() >= 6, "{}", cells.len());
+        assert!(cells.len() >= least, "{}", cells.len());
         for cell in cells {
             let sample = &cell["samples"][0];
             let all = &sample["throughput"];
@@ -72,7 +78,11 @@ fn packets_are_those_that_the_kernel_counts() {
             assert_eq!(count(all, "attempted"), pairs * 2000, "{}", short(cell));
             assert_eq!(count(all, "sent"), count(all, "counted_sent"), "{}", short(cell));
             let came = count(all, "received") + count(all, "overrun");
-            assert_eq!(came, count(all, "counted_received"), "{}", short(cell));
+            // Entries that Open vSwitch made before it knew an address flood for a while.
+            let others =
+                if cell["switch"] == "ovs-af-xdp" { (pairs - 1) * 2000 * pairs } else { 0 };
+            let counted = count(all, "counted_received");
+            assert!((came..=came + others).contains(&counted), "{}", short(cell));
             assert_eq!(
                 count(all, "sent"),
                 count(all, "received") + count(all, "lost"),
@@ -208,6 +218,18 @@ fn nothing_is_left_behind() {
     assert!((2..2000).contains(&samples), "{samples}");
     assert_eq!(left(&name), Vec::<String>::new());
 
+    // Settings are as they were.
+    let affinity = || {
+        let all = std::fs::read_dir("/proc/irq").unwrap().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("smp_affinity_list")).ok()
+        };
+        let mut all: Vec<_> = all.map(|entry| (entry.path(), read(entry))).collect();
+        all.sort();
+        all
+    };
+    assert!(results["settings"].as_array().is_some_and(|all| !all.is_empty()), "{results}");
+    let before = affinity();
     let run = start();
     let name = format!("netbench{}-", run.id());
     until("a namespace is there", || left(&name).iter().any(|path| path.contains("netns")));
@@ -218,6 +240,7 @@ fn nothing_is_left_behind() {
         assert_eq!(code, Some(0), "{told}");
         left(&name).is_empty()
     });
+    assert_eq!(affinity(), before);
 }
 
 /// A report is gone on with, shown again, and compared.
@@ -256,10 +279,11 @@ fn a_report_is_resumed_and_compared() {
     assert!(text.contains("1.000") && !text.contains("worse"), "{text}");
     let (code, _, told) = report(&["/nowhere"]);
     assert!(code == Some(1) && told.contains("/nowhere/results.json"), "{told}");
-    let other = ["--size", "64", "--seconds", "0.1", "--switch", "direct", "--report", &folder];
-    let run = Process::start(&mut netbench(&[&["run", "--resume"], &other[..]].concat()));
-    let (code, _, told) = run.ended();
-    assert!(code == Some(1) && told.contains("choose another folder"), "{told}");
+    // What else is measured stands beside what is there.
+    let other = ["--size", "64", "--io", "udp", "--repeat", "1", "--resume"];
+    let (fourth, _) = measured(&[&load[..], &other].concat());
+    assert_eq!(fourth["cells"].as_array().unwrap()[1..], second["cells"].as_array().unwrap()[..]);
+    assert_eq!(fourth["cells"][0]["io"], "udp");
     std::fs::write(format!("{folder}/results.json"), "{\"version\": 99}").unwrap();
     let (code, _, told) = report(&[&folder]);
     assert!(code == Some(1) && told.contains("results of version 99"), "{told}");
@@ -278,11 +302,117 @@ fn bad_input_is_refused() {
         (&["--cores-for-switch", "1000"], "--cores-for-switch 1000: takes 1 to"),
         (&["--rate", "10%"], "takes numbers with commas between them"),
         (&["--io", "af-xpd"], "the modes are auto"),
-        (&["--seconds", "0"], "takes a number from"),
+        (&["--seconds", "0"], "takes seconds from 0.01"),
+        (&["--direction", "up"], "'up': takes there, back, both"),
     ] {
         let (code, text, told) =
             Process::start(&mut netbench(&[&["run"], arguments].concat())).ended();
         assert_eq!(code, Some(2), "{arguments:?}: {told}{text}");
         assert!(told.contains(expected), "{arguments:?}: {told}");
+    }
+}
+
+/// A test set, with the containers of Ara's framework: two pairs, of which one is measured for throughput and one for round
+/// trips at once, with the addresses that the file says.
+#[test]
+fn a_test_set_has_containers_of_a_file() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    let containers = network.file(
+        "containers",
+        "LXC_CONT_NAMES=( a b c d far )
+         LXC_CONT_MACS=( 02:00:00:00:01:00 02:00:00:00:01:01 02:00:00:00:01:02 02:00:00:00:01:03 02:00:00:00:01:04 )
+         LXC_CONT_IPS=( 192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 )
+         LXC_CONT_OTHER_IPS=( 192.0.2.2 192.0.2.1 192.0.2.4 192.0.2.3 192.0.2.9 )
+         LXC_CONT_OTHER_MACS=( 02:00:00:00:01:01 02:00:00:00:01:00 02:00:00:00:01:03 02:00:00:00:01:02 02:00:00:00:01:09 )
+         LXC_CONT_CMDNAMES=( recv send client server send )\n",
+    );
+    let containers = containers.file_name().unwrap().to_string_lossy().into_owned();
+    let text = "kind: TestSet
+repeat: 1
+containers: FILE
+defaults: {seconds: 0.1, warm-up: 0.05, rate: 10k, burst: 4}
+sets:
+  - {switch: [linux-bridge, catena], size: 64}
+  - {switch: linux-bridge, size: [64, 128], io: udp}\n";
+    let set = network.file("set", &text.replace("FILE", &containers));
+    let set = set.display().to_string();
+    let (results, told) = measured(&[&set]);
+    assert!(told.contains("far is left out: 192.0.2.9 is no container of this host"), "{told}");
+    let cells = results["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        assert_eq!(count(cell, "pairs"), 2);
+        let sample = &cell["samples"][0];
+        let all = &sample["throughput"];
+        // One pair is of a sender: its packets alone are counted.
+        assert_eq!((count(all, "sent"), all["pairs"].as_array().unwrap().len()), (1000, 1));
+        assert_eq!(count(all, "counted_sent"), 1000, "{}", short(cell));
+        assert_eq!(count(&sample["round_trips"], "sent"), 1000, "{}", short(cell));
+    }
+    // Options stand above what the file says.
+    let (results, _) = measured(&[&set, "--switch", "direct", "--size", "60", "--io", "af-packet"]);
+    let cells = results["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 1);
+    assert_eq!((&cells[0]["switch"], &cells[0]["io"]), (&"direct".into(), &"af-packet".into()));
+
+    for (text, expected) in [
+        ("kind: TestSet\nsets: [{sise: 64}]\n", ":2:"),
+        ("LXC_CONT_NAMES=( a b\n", "this array has no `)`"),
+        ("", "a test set begins with `kind: TestSet`"),
+    ] {
+        let file = network.file("set", text).display().to_string();
+        let (code, _, told) = Process::start(&mut netbench(&["run", &file])).ended();
+        assert!(code == Some(1) && told.contains(expected), "{code:?} {told}");
+    }
+    let run = Process::start(&mut netbench(&["run", &set, "--pairs", "3"]));
+    assert_ne!(run.ended().0, Some(0));
+}
+
+/// Applications by hand, over UDP sockets of this host: what is done each second is told, unless they are to be silent.
+#[test]
+fn applications_tell_what_they_do_each_second() {
+    if !possible() {
+        return;
+    }
+    const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+    let at = |process: &str, [own, other]: [&str; 2], more: &[&str]| {
+        let addresses = [process, own, MACS[0], other, MACS[1]];
+        Process::start(&mut netbench(&[&addresses[..], more].concat()))
+    };
+    let there = ["127.90.0.1", "127.90.0.2"];
+    let back = [there[1], there[0]];
+    let listens = || {
+        let sockets = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+        sockets.contains("02005A7F:0009")
+    };
+    let server = at("server", back, &["-B"]);
+    until("the server listens", listens);
+    let more = ["--rate", "1k", "--burst", "4", "--seconds", "1.5", "-m"];
+    let (code, text, told) = at("client", there, &more).ended();
+    assert_eq!(code, Some(0), "{told}");
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.contains("dropped 0, received") && first.contains("mean round trip"), "{text}");
+    assert!(text.contains("received: 1,500 packets"), "{text}");
+    server.interrupt();
+    let (code, text, _) = server.ended();
+    assert!(code == Some(0) && text.starts_with("received: 1,500 packets"), "{text}");
+
+    let receiver = at("recv", back, &["--silent"]);
+    until("the receiver listens", listens);
+    let (code, text, told) = at("send", there, &["--rate", "1k", "--seconds", "1.5"]).ended();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(text.contains("attempted 1,0") && text.contains("sent: 1,5"), "{text}");
+    receiver.interrupt();
+    let (code, text, _) = receiver.ended();
+    assert!(code == Some(0) && text.starts_with("received: "), "{text}");
+    for (more, expected) in [
+        (&["--io", "af-packet"][..], "--io af-packet: needs an interface, --raw"),
+        (&["--io", "udp", "--raw", "lo"], "chooses the interface, not --raw lo"),
+    ] {
+        let (code, _, told) = at("send", there, more).ended();
+        assert!(code == Some(2) && told.contains(expected), "{told}");
     }
 }

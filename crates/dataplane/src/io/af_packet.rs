@@ -129,6 +129,12 @@ fn count_overruns(socket: &OwnedFd, losses: &mut Losses) {
     }
 }
 
+/// The same in both directions.
+pub(super) fn large_buffers(socket: &OwnedFd) {
+    large_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+    large_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+}
+
 fn large_buffer(socket: &OwnedFd, force: c_int, ask: c_int) {
     // Beyond the limit for everybody if that is allowed, else up to it: a smaller buffer loses
     // frames earlier, and these are counted.

@@ -27,9 +27,11 @@ pub(super) struct Message {
     pub(super) truncated: bool,
 }
 
-/// Receives frames, each behind a `virtio_net_hdr`. Messages are prepared once; for the next call
+/// Receives frames, each behind a `virtio_net_hdr` where a socket has them. Messages are prepared once; for the next call
 /// only those that were used are prepared again, however many are asked for.
 pub(super) struct Receiver {
+    /// Bytes in front of each.
+    front: usize,
     headers: Box<[libc::mmsghdr]>,
     pieces: Box<[[libc::iovec; 3]]>,
     vnet: Box<[[u8; VNET_HEADER]]>,
@@ -46,10 +48,20 @@ pub(super) struct Receiver {
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// Receives up to `most` messages at a time.
+    /// Receives up to `most` messages at a time, each behind a `virtio_net_hdr`.
     pub(super) fn new(most: usize) -> Self {
+        Self::behind(VNET_HEADER, most)
+    }
+
+    /// Receives up to `most` messages at a time with nothing in front.
+    pub(super) fn plain(most: usize) -> Self {
+        Self::behind(0, most)
+    }
+
+    fn behind(front: usize, most: usize) -> Self {
         const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         Self {
+            front,
             // SAFETY: a header of zeros is valid: no name, no pieces, no control message.
             headers: (0..most).map(|_| unsafe { zeroed() }).collect(),
             pieces: vec![[NOTHING; 3]; most].into_boxed_slice(),
@@ -92,7 +104,7 @@ impl Receiver {
         for i in 0..n {
             let header = &self.headers[i];
             let truncated = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-            let length = (header.msg_len as usize).saturating_sub(VNET_HEADER);
+            let length = (header.msg_len as usize).saturating_sub(self.front);
             let vlan = vlan(&self.control[i], header.msg_hdr.msg_controllen);
             let message = Message { vnet: self.vnet[i], vlan, truncated };
             let mut next = pool.alloc(STRAIGHT);
@@ -115,7 +127,8 @@ impl Receiver {
     /// Has a message be received into a packet.
     fn prepare(&mut self, i: usize, packet: &mut Packet) {
         let beyond = &mut self.beyond[i * BEYOND..(i + 1) * BEYOND];
-        self.pieces[i] = [piece(&mut self.vnet[i]), piece(packet.data_mut()), piece(beyond)];
+        self.pieces[i] =
+            [piece(&mut self.vnet[i][..self.front]), piece(packet.data_mut()), piece(beyond)];
         let header = &mut self.headers[i].msg_hdr;
         header.msg_iov = self.pieces[i].as_mut_ptr();
         header.msg_iovlen = 3;

@@ -30,6 +30,7 @@ mod rings;
 mod steering;
 mod sys;
 mod tap;
+mod udp;
 mod uplink;
 mod wait;
 mod xdp;
@@ -62,6 +63,7 @@ pub use interface::{Choice, InterfaceSpec, Mode, driver};
 pub use leases::LeaseMaps;
 pub(crate) use leases::monotonic;
 pub use replay::Replay;
+pub use udp::{DATAGRAM_HEADERS, Datagrams};
 pub use uplink::{Uplink, Wire};
 pub use wait::{Polling, Waiter};
 

@@ -20,8 +20,8 @@ impl Fabric for Macvlan {
         kernel_makes(&self.links(1, &[]), "CONFIG_MACVLAN")
     }
 
-    fn only_learns(&self) -> bool {
-        true
+    fn unfit_for_chains(&self) -> Option<&'static str> {
+        Some("learns addresses")
     }
 
     fn links(&self, ports: usize, _: &[usize]) -> String {

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::sync::mpsc::channel;
 
 use bench::Machine;
-use bench::netbench::application::{Options, Order, Orders, Outcome, Role, State, run};
-use bench::netbench::{Endpoint, SIZES, read_order, write_state};
+use bench::netbench::application::{Options, Order, Orders, Outcome, Role, Second, State, run};
+use bench::netbench::{Carrier, Endpoint, SIZES, read_order, write_state};
 use bench::send::Rate;
 use clap::Args;
-use dataplane::io::{Choice, Interfaces};
+use dataplane::io::Interfaces;
 use engine::supervision::Handle;
 use net::wire::EtherAddr;
 use view::table::grouped;
@@ -35,9 +35,18 @@ pub(crate) struct Application {
     /// MAC address of the other application
     #[arg(value_parser = mac)]
     remote_mac: EtherAddr,
-    /// Interface to send on and receive from
+    /// Carry frames over this interface by raw sockets; UDP sockets carry packets without it
     #[arg(short = 'R', long, value_name = "INTERFACE")]
-    raw: String,
+    raw: Option<String>,
+    /// Carry many packets in a system call
+    #[arg(short, long, conflicts_with = "io")]
+    mmsg: bool,
+    /// Sleep in the kernel until packets come, and never poll
+    #[arg(short = 'B', long, conflicts_with = "poll")]
+    blocking: bool,
+    /// Print nothing before the end, not even what was done in each second
+    #[arg(short, long)]
+    silent: bool,
     /// Packets per second, such as 100k or 1.5M; as many as the interface takes by default
     #[arg(short, long, value_name = "RATE")]
     rate: Option<Rate>,
@@ -53,12 +62,13 @@ pub(crate) struct Application {
     /// End after so many seconds; by default a sender and a client send for one, others until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = within(1e-3, 1e6))]
     seconds: Option<f64>,
-    /// Select the I/O mode, as in 'catena run'
-    #[arg(long, value_name = "MODE[,batch=N]", default_value = "af-packet-mmsg")]
-    io: Choice,
-    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll)
-    #[arg(long, value_name = "MODE", default_value = "adaptive")]
-    poll: String,
+    /// Select the I/O mode, as in 'catena run', or udp or udp-mmsg (one or many packets in a system call)
+    #[arg(long, value_name = "MODE[,batch=N]")]
+    io: Option<Carrier>,
+    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll);
+    /// default: adaptive
+    #[arg(long, value_name = "MODE")]
+    poll: Option<String>,
     /// Run on this CPU
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
@@ -91,19 +101,32 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         let (least, most) = (SIZES.start(), SIZES.end());
         return Err(Failure::Usage(format!("--size {}: takes {least} to {most} bytes", args.size)));
     }
-    let sends = matches!(role, Role::Send | Role::Client);
+    let carrier = args.io.clone();
+    let carrier = carrier.unwrap_or_else(|| Carrier::sockets(args.raw.is_some(), args.mmsg));
+    match (&carrier, &args.raw) {
+        (Carrier::Frames(_), None) => {
+            return Err(Failure::Usage(format!("--io {carrier}: needs an interface, --raw")));
+        }
+        (Carrier::Udp(_), Some(raw)) => {
+            let why =
+                format!("--io {carrier}: the host's stack chooses the interface, not --raw {raw}");
+            return Err(Failure::Usage(why));
+        }
+        _ => {}
+    }
+    let poll = args.poll.as_deref().unwrap_or(if args.blocking { "sleep" } else { "adaptive" });
     let options = Options {
         role,
         local: Endpoint { ip: args.local_ip, mac: args.local_mac },
         remote: Endpoint { ip: args.remote_ip, mac: args.remote_mac },
+        carrier,
         interface: args.raw.clone(),
-        io: Some(args.io.clone()),
         rate,
         size: args.size,
         burst: usize::from(args.burst),
         touches: args.touch,
-        seconds: args.seconds.or(sends.then_some(1.0)),
-        polling: polling(&args.poll).map_err(Failure::Usage)?,
+        seconds: args.seconds.or(role.is_active().then_some(1.0)),
+        polling: polling(poll).map_err(Failure::Usage)?,
         stream: args.stream,
     };
     if args.cpu.is_some() {
@@ -121,7 +144,10 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         Orders { orders, tell: &tell }
     });
     let is_ordered = orders.is_some();
-    let done = run(&options, &interfaces, orders, &|| handle.is_stopped());
+    let told = |second: &Second| print(&told(second, role));
+    let is_told = !(args.silent || args.json || is_ordered || role == Role::Server);
+    let each_second = is_told.then_some(&told as &dyn Fn(&Second));
+    let done = run(&options, &interfaces, orders, each_second, &|| handle.is_stopped());
     interfaces.leave();
     log::flush();
     let outcome = done?;
@@ -146,6 +172,21 @@ fn read(give: &std::sync::mpsc::Sender<Order>) {
     }
 }
 
+/// What was done in a second, in a line.
+fn told(second: &Second, role: Role) -> String {
+    let Second { attempted, sent, received, round_trip } = *second;
+    let mut parts = Vec::new();
+    if role.is_active() {
+        parts.push(format!("attempted {}, sent {}", grouped(attempted), grouped(sent)));
+        parts.push(format!("dropped {}", grouped(attempted.saturating_sub(sent))));
+    }
+    if role != Role::Send {
+        parts.push(format!("received {}", grouped(received)));
+    }
+    parts.extend(round_trip.map(|trip| format!("mean round trip {:.1} µs", trip / 1e3)));
+    parts.join(", ") + "\n"
+}
+
 /// As people read it.
 fn rendered(outcome: &Outcome, role: Role) -> String {
     let per_second = |packets: u64| match outcome.seconds > 0.0 {
@@ -153,7 +194,7 @@ fn rendered(outcome: &Outcome, role: Role) -> String {
         false => String::new(),
     };
     let mut text = String::new();
-    if matches!(role, Role::Send | Role::Client) {
+    if role.is_active() {
         text += &format!(
             "attempted: {} packets{}\nsent: {} packets{}\n",
             grouped(outcome.attempted),

@@ -3,17 +3,22 @@
 mod application;
 mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
 
+use bench::netbench::advice::Pattern;
 use bench::netbench::application::Role;
-use bench::netbench::clean;
+use bench::netbench::{Results, clean};
 use clap::{Args, Subcommand};
 use host::fabric;
+use ir::quantity::{self, Unit};
 use serde_json::json;
 use view::table::Table;
 
 use crate::failure::Failure;
+use crate::outputs;
 use crate::terminal::print;
 
 /// Measure what virtual switches give applications in network namespaces
@@ -56,9 +61,47 @@ struct Report {
     /// Compare them with those in another folder
     #[arg(long, value_name = "DIR")]
     compare: Option<PathBuf>,
+    /// Recommend a switch for so many pairs of applications, frames of this size, and round trips of at most this time
+    #[arg(long = "for", value_name = "PAIRS,BYTES[,TIME]", conflicts_with = "compare")]
+    pattern: Option<Wanted>,
+    /// Write the page as Markdown, too, with its figures beside it
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write what hops between processes cost as a cost profile for placement
+    #[arg(long, value_name = "FILE")]
+    profile_out: Option<PathBuf>,
     /// Print the results as one JSON document
     #[arg(long, conflicts_with = "compare")]
     json: bool,
+}
+
+/// A pattern of traffic, such as `2,64,50us`.
+#[derive(Clone, Debug)]
+struct Wanted(Pattern);
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "takes pairs of applications, bytes of a frame and perhaps a time, such as 2,64,50us"
+                .to_string()
+        };
+        let words: Vec<&str> = text.split(',').collect();
+        let (pairs, size) = match words[..] {
+            [pairs, size] | [pairs, size, _] => (pairs.parse(), size.parse()),
+            _ => return Err(wrong()),
+        };
+        let p99 = match words.get(2) {
+            Some(time) => {
+                let seconds = quantity::parse(time, Unit::Time)?;
+                Some(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?)
+            }
+            None => None,
+        };
+        let (pairs, size) = pairs.ok().zip(size.ok()).ok_or_else(wrong)?;
+        Ok(Self(Pattern { pairs, size, p99 }))
+    }
 }
 
 /// Shows a report.
@@ -66,6 +109,16 @@ fn reported(args: &Report) -> Result<ExitCode, Failure> {
     let results = run::read(&args.folder)?;
     let other = args.compare.as_deref().map(run::read).transpose()?;
     run::write(&results, &args.folder)?;
+    if let Some(file) = &args.markdown {
+        write_markdown(&results, file)?;
+    }
+    if let Some(file) = &args.profile_out {
+        write_profile(&results, file)?;
+    }
+    if let Some(Wanted(pattern)) = &args.pattern {
+        print(&(results.recommended(pattern) + "\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.json {
         print(&(serde_json::to_string(&results).map_err(|why| why.to_string())? + "\n"));
         return Ok(ExitCode::SUCCESS);
@@ -79,6 +132,22 @@ fn reported(args: &Report) -> Result<ExitCode, Failure> {
         None => return Err("the two have no cell in common".to_string().into()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page as Markdown, and its figures beside it.
+fn write_markdown(results: &Results, file: &Path) -> Result<(), Failure> {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let (text, figures) = results.markdown(&name, &[results.machine.command.join(" ")]);
+    for (name, svg) in figures {
+        outputs::write(&file.with_file_name(name), svg)?;
+    }
+    Ok(outputs::write(file, text)?)
+}
+
+/// Writes the costs of hops.
+pub(super) fn write_profile(results: &Results, file: &Path) -> Result<(), Failure> {
+    let costs = serde_json::to_string_pretty(&results.costs()?).map_err(|why| why.to_string())?;
+    Ok(outputs::write(file, costs + "\n")?)
 }
 
 impl Netbench {

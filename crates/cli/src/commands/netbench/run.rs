@@ -3,19 +3,22 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bench::netbench::containers::{self, Container};
+use bench::netbench::matrix::Matrix;
+use bench::netbench::test_set::TestSet;
 use bench::netbench::values::{Rates, Values};
-use bench::netbench::{Cell, Event, Progress, Request, Results, SIZES, clean, measure};
+use bench::netbench::{Cell, Direction, Event, Progress, Request, Results, What, clean, measure};
 use clap::Args;
-use dataplane::io::Choice;
 use dataplane::worker;
-use host::fabric;
+use engine::Disk;
+use ir::Sources;
 
 use crate::cores;
 use crate::failure::Failure;
-use crate::numbers::within;
 use crate::outputs;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
@@ -27,23 +30,29 @@ use crate::terminal::{print, print_error};
 /// every switch that is here is measured with one pair, at 64 and 1500 bytes. Lists and ranges are such as 1,2,4 and
 /// 64..1500x2 (each twice the one before).
 ///
+/// A test set is a YAML file with matrices. Options stand above what it says. A file with the containers of Ara's framework is
+/// one, too: its applications are measured with the options.
+///
 /// Ctrl-C takes down what was made, and reports what was measured.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXIT_STATUS)]
 pub(crate) struct Run {
+    /// A test set, or a file of containers
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Switches, as 'catena netbench list' has them, and catena:FILE for a chain; default: all that are here
     #[arg(long, value_name = "SWITCH,…", value_delimiter = ',')]
     switch: Vec<String>,
-    /// Pairs of applications
-    #[arg(long, value_name = "LIST", default_value = "1")]
-    pairs: Values,
-    /// Bytes of a frame, without frame check sequence
-    #[arg(long, value_name = "LIST", default_value = "64,1500")]
-    size: Values,
-    /// Packets that a sender sends at once, and clients, too, if --latency-burst says nothing else
+    /// Pairs of applications [default: 1]
+    #[arg(long, value_name = "LIST")]
+    pairs: Option<Values>,
+    /// Bytes of a frame, without frame check sequence [default: 64,1500]
+    #[arg(long, value_name = "LIST")]
+    size: Option<Values>,
+    /// Packets that a sender sends at once, and clients, too, if --latency-burst says nothing else [default: 32]
     #[arg(long, value_name = "LIST")]
     burst: Option<Values>,
-    /// Packets that a client sends at once
+    /// Packets that a client sends at once [default: 1]
     #[arg(long, value_name = "LIST")]
     latency_burst: Option<Values>,
     /// Packets per second of each sender, such as 100k,1M..20M+1M; as many as it can by default
@@ -55,33 +64,45 @@ pub(crate) struct Run {
     /// Measure round trips only
     #[arg(long)]
     latency: bool,
-    /// Packets per second of each client
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    latency_rate: u64,
-    /// Seconds of each measurement
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = within(0.01, 1e5))]
-    seconds: f64,
-    /// How often each cell is run
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    repeat: u16,
-    /// Cores of a switch; applications get the others, in cells of every switch alike
-    #[arg(long, value_name = "LIST", default_value = "1")]
-    cores_for_switch: Values,
+    /// Packets per second of each client [default: 10000]
+    #[arg(long, value_name = "N")]
+    latency_rate: Option<u64>,
+    /// Who of a pair sends: there (the first), back (the second), both (of every other pair the second) [default: there]
+    #[arg(long, value_name = "DIRECTION,…", value_delimiter = ',')]
+    direction: Vec<Direction>,
+    /// Seconds of each measurement [default: 1]
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Seconds of the same load before each measurement, whose packets do not count [default: 0]
+    #[arg(long, value_name = "SECONDS")]
+    warm_up: Option<f64>,
+    /// How often each cell is run [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: Option<u16>,
+    /// Cores of a switch; applications get the others, in cells of every switch alike [default: 1]
+    #[arg(long, value_name = "LIST")]
+    cores_for_switch: Option<Values>,
     /// CPUs to use, such as 0-3; default: all
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
-    /// I/O mode of the applications, as in 'catena run'
-    #[arg(long, value_name = "MODE[,batch=N]", default_value = "af-packet-mmsg")]
-    io: String,
+    /// How packets of the applications are carried: I/O modes of 'catena run', udp and udp-mmsg [default: af-packet-mmsg]
+    #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
+    io: Vec<String>,
     /// Have applications write and read each byte of payloads
     #[arg(long)]
     touch: bool,
-    /// Seed of the order of runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Leave the host's settings as they are: without it, frequencies and interrupts are set while it measures, and put back
+    #[arg(long)]
+    keep_settings: bool,
+    /// Seed of the order of runs [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Write a page with figures, CSV and JSON into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Write what hops between processes cost as a cost profile for placement
+    #[arg(long, value_name = "FILE")]
+    profile_out: Option<PathBuf>,
     /// Go on with the results in the folder of --report: only what they lack is measured
     #[arg(long, requires = "report")]
     resume: bool,
@@ -96,11 +117,8 @@ Exit status:
   1  something failed: a cell has no figures
   2  the command line is wrong";
 
-/// Cells that a run may have at most.
-const MOST_CELLS: usize = 100_000;
-
 pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
-    let request = understand(args).map_err(Failure::Usage)?;
+    let (request, left_out) = understand(args)?;
     if !rustix::process::geteuid().is_root() {
         return Err("network namespaces and links are made by root: use sudo".to_string().into());
     }
@@ -110,6 +128,9 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
         for name in FILES {
             outputs::check(&folder.join(name)).map_err(|why| format!("--report: {why}"))?;
         }
+    }
+    if let Some(file) = &args.profile_out {
+        outputs::check(file).map_err(|why| format!("--profile-out: {why}"))?;
     }
     let flag = interrupt_flag();
     let (cleaned, running) = clean().map_err(|why| why.to_string())?;
@@ -121,6 +142,7 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
         .map(|process| {
             format!("process {process} runs netbench, too: figures of both are disturbed")
         })
+        .chain(left_out)
         .collect();
     for remark in remarks.iter().chain(&request.remarks()) {
         print_error(&format!("! {remark}\n"));
@@ -161,6 +183,9 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     results.remarks = remarks;
     if let Some(folder) = &args.report {
         write(&results, folder)?;
+    }
+    if let Some(file) = &args.profile_out {
+        super::write_profile(&results, file)?;
     }
     let is_empty = results.cells.iter().all(|result| result.samples.is_empty());
     match args.json {
@@ -205,91 +230,109 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the matrix.
-fn understand(args: &Run) -> Result<Request, String> {
-    let switches = match args.switch.is_empty() {
-        true => {
-            let here = fabric::all().into_iter().filter(|fabric| fabric.look().is_ok());
-            here.map(|fabric| fabric.name()).collect()
-        }
-        false => {
-            for name in &args.switch {
-                let fabric = fabric::find(name).map_err(|why| format!("--switch: {why}"))?;
-                fabric.look().map_err(|needs| format!("--switch {name}: it needs {needs}"))?;
-            }
-            args.switch.clone()
-        }
-    };
-    if switches.is_empty() {
-        return Err("no switch can run here: `catena netbench list` shows what they need".into());
+/// What a file says.
+#[derive(Default)]
+struct Said {
+    set: TestSet,
+    containers: Vec<Container>,
+    remarks: Vec<String>,
+}
+
+/// Reads a file of containers.
+fn containers(path: &Path) -> Result<(Vec<Container>, Vec<String>), Failure> {
+    let mut sources = Sources::new();
+    let file = Disk::default().configuration(&mut sources, &path.display().to_string())?;
+    let text = Arc::clone(sources.text(file));
+    containers::parse(file, &text).map_err(|found| Failure::of(found, sources))
+}
+
+/// Reads a test set, or a file of containers.
+fn said(path: &Path, cores: usize) -> Result<Said, Failure> {
+    let mut sources = Sources::new();
+    let file = Disk::default().configuration(&mut sources, &path.display().to_string())?;
+    let text = Arc::clone(sources.text(file));
+    if containers::is_listing(&text) {
+        let read = containers::parse(file, &text).map_err(|found| Failure::of(found, sources))?;
+        let set = TestSet { sets: vec![Matrix::default()], ..TestSet::default() };
+        return Ok(Said { set, containers: read.0, remarks: read.1 });
     }
-    args.io.parse::<Choice>().map_err(|why| format!("--io: {why}"))?;
-    let limited = |option: &str, values: &Values, least: usize, most: usize| {
-        let all: Vec<usize> = values.0.iter().map(|value| *value as usize).collect();
-        match all.iter().find(|value| !(least..=most).contains(*value)) {
-            Some(wrong) => Err(format!("{option} {wrong}: takes {least} to {most}")),
-            None => Ok(all),
+    let set = TestSet::parse(file, &text, cores).map_err(|found| Failure::of(found, sources))?;
+    let (containers, remarks) = match &set.containers {
+        Some(name) => containers(&path.parent().unwrap_or(Path::new("")).join(name))?,
+        None => <(Vec<Container>, Vec<String>)>::default(),
+    };
+    Ok(Said { set, containers, remarks })
+}
+
+/// What options say.
+fn matrix(args: &Run) -> Matrix {
+    let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+    let what = match (args.throughput, args.latency) {
+        (true, _) => Some(What::Throughput),
+        (_, true) => Some(What::Latency),
+        _ => None,
+    };
+    Matrix {
+        switch: some(&args.switch),
+        pairs: args.pairs.clone(),
+        size: args.size.clone(),
+        burst: args.burst.clone(),
+        latency_burst: args.latency_burst.clone(),
+        rate: args.rate.clone(),
+        latency_rate: args.latency_rate,
+        cores_for_switch: args.cores_for_switch.clone(),
+        io: some(&args.io),
+        direction: (!args.direction.is_empty()).then(|| args.direction.clone()),
+        touch: args.touch.then_some(true),
+        what,
+        seconds: args.seconds,
+        warm_up: args.warm_up,
+    }
+}
+
+/// What is to be measured, and remarks about what is not.
+fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
+    let all = worker::cpus();
+    let Said { mut set, containers, remarks } = match &args.file {
+        Some(path) => said(path, all.len())?,
+        None => Said::default(),
+    };
+    let cpus = match args.cores.as_ref().or(set.cores.as_ref()) {
+        Some(text) => cores::parse(text, &all).map_err(Failure::Usage)?,
+        None => all,
+    };
+    if set.sets.is_empty() {
+        set.sets.push(Matrix::default());
+    }
+    let mut cells: Vec<Cell> = Vec::new();
+    for set in &set.sets {
+        let mut matrix = matrix(args).over(set);
+        if !containers.is_empty() {
+            if matrix.pairs.is_some() || matrix.what.is_some() {
+                let why = "the file of containers says how many pairs there are, and what they do";
+                return Err(Failure::Usage(why.into()));
+            }
+            matrix.pairs = Some(Values(vec![containers.len() as u64 / 2]));
         }
-    };
-    let cpus = match &args.cores {
-        Some(text) => cores::parse(text, &worker::cpus())?,
-        None => worker::cpus(),
-    };
-    let sizes = limited("--size", &args.size, *SIZES.start(), *SIZES.end())?;
-    let pairs = limited("--pairs", &args.pairs, 1, 64)?;
-    let cores = limited("--cores-for-switch", &args.cores_for_switch, 1, cpus.len())?;
-    let bursts = |values: &Option<Values>, option, default: usize| match values {
-        Some(values) => limited(option, values, 1, 4096),
-        None => Ok(vec![default]),
-    };
-    let burst = bursts(&args.burst, "--burst", 32)?;
-    // Round trips are measured with the bursts of senders, if only these are given.
-    let latency_burst = match (&args.latency_burst, &args.burst) {
-        (None, Some(_)) => None,
-        (given, _) => Some(bursts(given, "--latency-burst", 1)?),
-    };
-    let rates: Vec<Option<u64>> = match &args.rate {
-        Some(rates) => rates.0.iter().copied().map(Some).collect(),
-        None => vec![None],
-    };
-    let mut cells = Vec::new();
-    for switch in &switches {
-        for (&pairs, &size) in pairs.iter().flat_map(|p| sizes.iter().map(move |s| (p, s))) {
-            for &burst in &burst {
-                for &latency_burst in latency_burst.as_ref().unwrap_or(&vec![burst]) {
-                    for &rate in &rates {
-                        for &cores in &cores {
-                            let switch = switch.clone();
-                            cells.push(Cell {
-                                switch,
-                                pairs,
-                                size,
-                                burst,
-                                latency_burst,
-                                rate,
-                                cores,
-                            });
-                        }
+        let more = matrix
+            .cells(cpus.len())
+            .map_err(|wrong| Failure::Usage(format!("--{} {}", wrong.parameter, wrong.why)))?;
+        // Sets may overlap.
+        match cells.is_empty() {
+            true => cells = more,
+            false => {
+                for cell in more {
+                    if !cells.contains(&cell) {
+                        cells.push(cell);
                     }
                 }
             }
         }
-        if cells.len() > MOST_CELLS {
-            return Err(format!("the matrix has more than {MOST_CELLS} cells"));
-        }
     }
     let program = std::env::current_exe().map_err(|why| format!("this program's file: {why}"))?;
-    Ok(Request {
-        cells,
-        repeat: usize::from(args.repeat),
-        seed: args.seed,
-        seconds: args.seconds,
-        throughput: !args.latency,
-        round_trips: !args.throughput,
-        latency_rate: args.latency_rate,
-        io: args.io.clone(),
-        touches: args.touch,
-        cpus,
-        program,
-    })
+    let repeat = args.repeat.map(usize::from).or(set.repeat).unwrap_or(3);
+    let seed = args.seed.or(set.seed).unwrap_or(1);
+    let keeps_settings = args.keep_settings;
+    let request = Request { cells, repeat, seed, containers, cpus, keeps_settings, program };
+    Ok((request, remarks))
 }

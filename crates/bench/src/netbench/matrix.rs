@@ -1,0 +1,307 @@
+//! A matrix: the values that each parameter of a cell has. Each combination is a cell.
+
+use host::fabric;
+
+use super::values::{Rates, Values};
+use super::{Carrier, Cell, Direction, SIZES, What};
+
+/// Values of the parameters. What is not said is as in [`Matrix::default`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    /// Switches; all that are here.
+    pub switch: Option<Vec<String>>,
+    /// Pairs of applications; 1.
+    pub pairs: Option<Values>,
+    /// Bytes of a frame; 64 and 1500.
+    pub size: Option<Values>,
+    /// Packets of a burst of senders; 32.
+    pub burst: Option<Values>,
+    /// Packets of a burst of clients; those of senders if these were said, else 1.
+    pub latency_burst: Option<Values>,
+    /// Packets per second of each sender; as many as it can.
+    pub rate: Option<Rates>,
+    /// Packets per second of each client; 10,000.
+    pub latency_rate: Option<u64>,
+    /// Cores of the switch; 1.
+    pub cores_for_switch: Option<Values>,
+    /// How packets are carried; raw sockets, many frames in a system call.
+    pub io: Option<Vec<String>>,
+    /// Who sends; the first of a pair.
+    pub direction: Option<Vec<Direction>>,
+    /// Whether payloads are touched; no.
+    pub touch: Option<bool>,
+    /// What is measured; both.
+    pub what: Option<What>,
+    /// Seconds of each measurement; 1.
+    pub seconds: Option<f64>,
+    /// Seconds before each; none.
+    pub warm_up: Option<f64>,
+}
+
+/// Cells that a run may have at most.
+pub const MOST_CELLS: usize = 100_000;
+/// Pairs at most.
+const MOST_PAIRS: usize = 64;
+/// Packets of a burst at most.
+const MOST_BURST: usize = 4096;
+/// Packets per second of a client at most.
+const MOST_RATE: u64 = 10_000_000;
+
+/// What is wrong with a matrix: the parameter's name, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The parameter, as the command line and test sets have it.
+    pub parameter: &'static str,
+    /// The value, if one of several is wrong, and why.
+    pub why: String,
+}
+
+fn wrong<T>(parameter: &'static str, why: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { parameter, why: why.into() })
+}
+
+fn within(
+    parameter: &'static str,
+    values: Option<&Values>,
+    default: &[usize],
+    (least, most): (usize, usize),
+) -> Result<Vec<usize>, Wrong> {
+    let Some(values) = values else { return Ok(default.into()) };
+    let all: Vec<usize> = values.0.iter().map(|value| *value as usize).collect();
+    match all.iter().find(|value| !(least..=most).contains(*value)) {
+        Some(value) => wrong(parameter, format!("{value}: takes {least} to {most}")),
+        None => Ok(all),
+    }
+}
+
+/// A time in seconds that is in bounds.
+fn seconds(parameter: &'static str, value: f64, least: f64) -> Result<f64, Wrong> {
+    match (least..=1e5).contains(&value) {
+        true => Ok(value),
+        false => wrong(parameter, format!("{value}: takes seconds from {least} to 100000")),
+    }
+}
+
+impl Matrix {
+    /// This one; what it does not say is as in another.
+    #[must_use]
+    pub fn over(self, other: &Self) -> Self {
+        let other = other.clone();
+        // Bursts of clients follow those of senders that are said with them.
+        let latency_burst = match &self.burst {
+            Some(_) => self.latency_burst,
+            None => self.latency_burst.or(other.latency_burst),
+        };
+        Self {
+            switch: self.switch.or(other.switch),
+            pairs: self.pairs.or(other.pairs),
+            size: self.size.or(other.size),
+            burst: self.burst.or(other.burst),
+            latency_burst,
+            rate: self.rate.or(other.rate),
+            latency_rate: self.latency_rate.or(other.latency_rate),
+            cores_for_switch: self.cores_for_switch.or(other.cores_for_switch),
+            io: self.io.or(other.io),
+            direction: self.direction.or(other.direction),
+            touch: self.touch.or(other.touch),
+            what: self.what.or(other.what),
+            seconds: self.seconds.or(other.seconds),
+            warm_up: self.warm_up.or(other.warm_up),
+        }
+    }
+
+    fn switches(&self) -> Result<Vec<String>, Wrong> {
+        let Some(names) = &self.switch else {
+            let here = fabric::all().into_iter().filter(|fabric| fabric.look().is_ok());
+            let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
+            return match here.is_empty() {
+                true => wrong(
+                    "switch",
+                    "none can run here: `catena netbench list` shows what they need",
+                ),
+                false => Ok(here),
+            };
+        };
+        for name in names {
+            let found = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
+            if let Err(needs) = found.look() {
+                return wrong("switch", format!("{name}: it needs {needs}"));
+            }
+        }
+        Ok(names.clone())
+    }
+
+    /// All combinations, of which a switch has at most so many cores.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn cells(&self, cores: usize) -> Result<Vec<Cell>, Wrong> {
+        let switches = self.switches()?;
+        let pairs = within("pairs", self.pairs.as_ref(), &[1], (1, MOST_PAIRS))?;
+        let sizes =
+            within("size", self.size.as_ref(), &[64, 1500], (*SIZES.start(), *SIZES.end()))?;
+        let bursts = within("burst", self.burst.as_ref(), &[32], (1, MOST_BURST))?;
+        let latency_bursts = match (&self.latency_burst, &self.burst) {
+            (None, Some(_)) => None,
+            (given, _) => Some(within("latency-burst", given.as_ref(), &[1], (1, MOST_BURST))?),
+        };
+        let rates: Vec<Option<u64>> = match &self.rate {
+            Some(rates) => rates.0.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        let latency_rate = self.latency_rate.unwrap_or(10_000);
+        if !(1..=MOST_RATE).contains(&latency_rate) {
+            return wrong("latency-rate", format!("{latency_rate}: takes 1 to {MOST_RATE}"));
+        }
+        let cores = within("cores-for-switch", self.cores_for_switch.as_ref(), &[1], (1, cores))?;
+        let ios = self.io.clone().unwrap_or_else(|| vec!["af-packet-mmsg".into()]);
+        for io in &ios {
+            io.parse::<Carrier>().map_err(|why| Wrong { parameter: "io", why })?;
+        }
+        let directions = self.direction.clone().unwrap_or_else(|| vec![Direction::There]);
+        let whole = self.seconds.map_or(Ok(1.0), |value| seconds("seconds", value, 0.01))?;
+        let warm_up = self.warm_up.map_or(Ok(0.0), |value| seconds("warm-up", value, 0.0))?;
+        let lengths = [
+            switches.len(),
+            ios.len(),
+            directions.len(),
+            pairs.len(),
+            sizes.len(),
+            bursts.len(),
+            latency_bursts.as_ref().map_or(1, Vec::len),
+            rates.len(),
+            cores.len(),
+        ];
+        let count = lengths.into_iter().fold(1, usize::saturating_mul);
+        if count > MOST_CELLS {
+            return wrong("switch", format!("the matrix has more than {MOST_CELLS} cells"));
+        }
+        let mut cells = vec![Cell {
+            switch: String::new(),
+            pairs: 1,
+            size: 64,
+            burst: 32,
+            latency_burst: 1,
+            rate: None,
+            latency_rate,
+            cores: 1,
+            io: String::new(),
+            direction: Direction::There,
+            touches: self.touch.unwrap_or(false),
+            what: self.what.unwrap_or(What::Both),
+            seconds: whole,
+            warm_up,
+        }];
+        each(&mut cells, &switches, |cell, of| cell.switch = of);
+        each(&mut cells, &ios, |cell, of| cell.io = of);
+        each(&mut cells, &directions, |cell, of| cell.direction = of);
+        each(&mut cells, &pairs, |cell, of| cell.pairs = of);
+        each(&mut cells, &sizes, |cell, of| cell.size = of);
+        each(&mut cells, &bursts, |cell, of| (cell.burst, cell.latency_burst) = (of, of));
+        if let Some(bursts) = &latency_bursts {
+            each(&mut cells, bursts, |cell, of| cell.latency_burst = of);
+        }
+        each(&mut cells, &rates, |cell, of| cell.rate = of);
+        each(&mut cells, &cores, |cell, of| cell.cores = of);
+        Ok(cells)
+    }
+}
+
+/// Each cell with each of some values.
+fn each<T: Clone>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, T)) {
+    let all = cells.iter().flat_map(|cell| {
+        values.iter().map(|value| {
+            let mut cell = cell.clone();
+            set(&mut cell, value.clone());
+            cell
+        })
+    });
+    *cells = all.collect();
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A cell of a switch that need not be here.
+    pub(in super::super) fn cell(switch: &str) -> Cell {
+        let matrix = Matrix {
+            switch: Some(vec!["catena".into()]),
+            size: Some(Values(vec![64])),
+            ..Matrix::default()
+        };
+        let cell = matrix.cells(1).unwrap().swap_remove(0);
+        Cell { switch: switch.into(), ..cell }
+    }
+
+    fn of(text: &str) -> Option<Values> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn all_combinations_are_cells() {
+        let matrix = Matrix {
+            switch: Some(vec!["catena".into(), "catena-af-packet".into()]),
+            pairs: of("1,2"),
+            size: of("64..256x2"),
+            io: Some(vec!["udp".into(), "af-packet".into()]),
+            direction: Some(vec![Direction::There, Direction::Back]),
+            ..Matrix::default()
+        };
+        let cells = matrix.cells(2).unwrap();
+        assert_eq!(cells.len(), 2 * 2 * 3 * 2 * 2);
+        let is_new = |(at, cell): (usize, &Cell)| !cells[..at].contains(cell);
+        assert!(cells.iter().enumerate().all(is_new));
+        assert!(
+            cells.iter().all(|cell| (cell.burst, cell.latency_burst, cell.cores) == (32, 1, 1))
+        );
+    }
+
+    #[test]
+    fn bursts_of_clients_follow_those_of_senders_that_are_said() {
+        let switch = Some(vec!["catena".into()]);
+        let bursts = |matrix: Matrix| -> Vec<(usize, usize)> {
+            let matrix = Matrix { switch: switch.clone(), size: of("64"), ..matrix };
+            matrix.cells(1).unwrap().iter().map(|c| (c.burst, c.latency_burst)).collect()
+        };
+        let burst = || Matrix { burst: of("4,8"), ..Matrix::default() };
+        assert_eq!(bursts(burst()), [(4, 4), (8, 8)]);
+        let both = Matrix { latency_burst: of("1,2"), ..burst() };
+        assert_eq!(bursts(both.clone()), [(4, 1), (4, 2), (8, 1), (8, 2)]);
+        // A burst that is said over another matrix is not joined with its bursts of clients.
+        let over = Matrix { burst: of("16"), ..Matrix::default() }.over(&both);
+        assert_eq!(bursts(over), [(16, 16)]);
+        let over = Matrix { latency_burst: of("9"), ..Matrix::default() }.over(&both);
+        assert_eq!(bursts(over), [(4, 9), (8, 9)]);
+    }
+
+    #[test]
+    fn values_out_of_bounds_are_named() {
+        let catena = || Matrix { switch: Some(vec!["catena".into()]), ..Matrix::default() };
+        let wrong = |matrix: Matrix| matrix.cells(2).unwrap_err();
+        for (matrix, parameter, expected) in [
+            (Matrix { size: of("59"), ..catena() }, "size", "59: takes 60 to 1514"),
+            (Matrix { pairs: of("65"), ..catena() }, "pairs", "65: takes 1 to 64"),
+            (Matrix { cores_for_switch: of("3"), ..catena() }, "cores-for-switch", "takes 1 to 2"),
+            (Matrix { seconds: Some(0.0), ..catena() }, "seconds", "takes seconds from 0.01"),
+            (Matrix { warm_up: Some(f64::NAN), ..catena() }, "warm-up", "takes seconds from 0"),
+            (Matrix { latency_rate: Some(0), ..catena() }, "latency-rate", "0: takes 1 to"),
+            (Matrix { io: Some(vec!["fast".into()]), ..catena() }, "io", "'fast'"),
+            (
+                Matrix {
+                    size: of("60..1514+1"),
+                    pairs: of("1..64+1"),
+                    burst: of("1,2"),
+                    ..catena()
+                },
+                "switch",
+                "more than 100000 cells",
+            ),
+        ] {
+            let found = wrong(matrix);
+            assert!(found.parameter == parameter && found.why.contains(expected), "{found:?}");
+        }
+        let hub = Matrix { switch: Some(vec!["hub".into()]), ..Matrix::default() };
+        assert_eq!(wrong(hub).parameter, "switch");
+    }
+}

@@ -1,0 +1,99 @@
+//! Settings of the host that make measurements repeatable: frequencies that stay, and interrupts elsewhere. They are put back,
+//! also after a crash.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Failure, Journal};
+
+/// What was set, and what could not be, each with the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuned {
+    /// Settings that were changed, or were right.
+    pub set: Vec<String>,
+    /// Those that could not be.
+    pub not_set: Vec<String>,
+}
+
+/// Where frequencies are set.
+const CPUS: &str = "/sys/devices/system/cpu";
+/// Where interrupts are.
+const IRQS: &str = "/proc/irq";
+
+/// Turbo, by driver: the file, and what switches it off.
+const TURBO: [(&str, &str); 2] = [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")];
+
+/// Sets what can be: some CPUs are measured on, and of these some are to have no interrupts.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub fn tune(journal: &mut Journal, cpus: &[usize], quiet: &[usize]) -> Result<Tuned, Failure> {
+    let mut tuned = Tuned::default();
+    let governor = |cpu: &usize| PathBuf::from(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"));
+    let governors: Vec<PathBuf> = cpus.iter().map(governor).filter(|path| path.exists()).collect();
+    match governors.is_empty() {
+        true => tuned.not_set.push("governor: this kernel does not choose frequencies".into()),
+        false => tuned.all(journal, "governor: performance", &governors, "performance")?,
+    }
+    let turbo = TURBO.iter().map(|(file, off)| (Path::new(CPUS).join(file), *off));
+    match turbo.into_iter().find(|(path, _)| path.exists()) {
+        Some((path, off)) => tuned.all(journal, "turbo: off", &[path], off)?,
+        None => tuned.not_set.push("turbo: this kernel has no switch for it".into()),
+    }
+    let others: Vec<String> =
+        cpus.iter().filter(|cpu| !quiet.contains(cpu)).map(usize::to_string).collect();
+    if others.is_empty() || quiet.is_empty() {
+        tuned.not_set.push("interrupts: there is no CPU that they could go to".into());
+        return Ok(tuned);
+    }
+    let others = others.join(",");
+    let mut moved = 0;
+    let mut stay = 0;
+    for path in interrupts() {
+        match journal.set(&path, &others) {
+            Ok(()) => moved += 1,
+            // Some are of one CPU alone.
+            Err(Failure::File(..)) => stay += 1,
+            Err(why) => return Err(why),
+        }
+    }
+    tuned.set.push(format!("interrupts: {moved} on CPUs {others} alone"));
+    if stay > 0 {
+        tuned.not_set.push(format!("interrupts: {stay} cannot be moved"));
+    }
+    Ok(tuned)
+}
+
+/// The files that say which CPUs interrupts go to.
+fn interrupts() -> Vec<PathBuf> {
+    let all = std::fs::read_dir(IRQS).into_iter().flatten().flatten();
+    let mut all: Vec<PathBuf> = all
+        .map(|entry| entry.path().join("smp_affinity_list"))
+        .filter(|path| path.exists())
+        .collect();
+    all.sort();
+    all
+}
+
+impl Tuned {
+    /// The same into each of some files.
+    fn all(
+        &mut self,
+        journal: &mut Journal,
+        what: &str,
+        files: &[PathBuf],
+        value: &str,
+    ) -> Result<(), Failure> {
+        for file in files {
+            match journal.set(file, value) {
+                Ok(()) => {}
+                Err(Failure::File(path, why)) => {
+                    self.not_set.push(format!("{what}: {}: {why}", path.display()));
+                    return Ok(());
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        self.set.push(what.into());
+        Ok(())
+    }
+}
