@@ -9,6 +9,7 @@ mod capture;
 mod chain;
 mod click_text;
 mod frame;
+mod host_text;
 mod packet_text;
 mod program_text;
 mod rule_text;
@@ -19,6 +20,7 @@ pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
 pub use frame::frame;
+pub use host_text::{containers, host_chain, results, test_set};
 pub use packet_text::packet;
 pub use program_text::program;
 pub use rule_text::{iptables, snort, urls};
@@ -28,13 +30,15 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 21] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
+    ("containers", containers),
     ("device", device),
     ("flows", flows),
     ("frame", frame),
+    ("host_chain", host_chain),
     ("iptables", iptables),
     ("manifest", manifest),
     ("object", object),
@@ -45,9 +49,11 @@ pub const TARGETS: [(&str, Target); 21] = [
     ("pcap", pcap),
     ("plan", plan),
     ("program", program),
+    ("results", results),
     ("rules", rules),
     ("snort", snort),
     ("state", state),
+    ("test_set", test_set),
     ("topology", topology),
     ("urls", urls),
 ];
