@@ -56,9 +56,12 @@ pub fn containers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match containers::parse(FileId(0), &text) {
         Ok((pairs, _)) => {
-            assert!(!pairs.is_empty() && pairs.chunks(2).all(|pair| {
-                matches!(pair, [a, b] if a.role.is_active() && b.role == a.role.peer())
-            }));
+            assert!(
+                !pairs.is_empty()
+                    && pairs.chunks(2).all(|pair| {
+                        matches!(pair, [a, b] if a.role.is_active() && b.role == a.role.peer())
+                    })
+            );
         }
         Err(found) => within(&text, &found),
     }

@@ -410,6 +410,12 @@ impl Application<'_> {
         Expected { each: None, streams }
     }
 
+    /// What it sends by, counted.
+    fn counted_output(&mut self) -> Counted {
+        let device = std::mem::replace(&mut self.output, Box::new(Nothing));
+        Counted { device, done: Rc::default() }
+    }
+
     fn frames(&self) -> Result<Endless, String> {
         let Options { local, remote, size, touches, .. } = self.options;
         Ok(Endless { frame: template(local, remote, *size)?, touches: *touches, count: 0 })
@@ -437,9 +443,8 @@ impl Application<'_> {
         // Where no rate is asked for, all is due at once, and time decides when it ends.
         let end = self.options.seconds.filter(|_| self.options.rate.is_none());
         let end = end.map(|seconds| self.clock.now() + (seconds * 1e9) as u64);
-        let done = Rc::new(Cell::new(Totals::default()));
-        let device = std::mem::replace(&mut self.output, Box::new(Nothing));
-        let mut output = Counted { device, done: Rc::clone(&done) };
+        let mut output = self.counted_output();
+        let done = Rc::clone(&output.done);
         let seconds = RefCell::new(Seconds::new(self.each_second, self.clock.now()));
         let is_over = || {
             if self.each_second.is_some() {
@@ -510,7 +515,7 @@ impl Application<'_> {
         let mut source = Source::new(&mut open)?;
         let plan = self.plan();
         let input = std::mem::replace(&mut self.input, Box::new(Nothing));
-        let mut output = std::mem::replace(&mut self.output, Box::new(Nothing));
+        let mut output = self.counted_output();
         let mut waiting = Waiting::new(&*input, self.options.polling);
         let mut receiver = Receiver::new(input);
         let mut sender = Sender::new(&mut source, &plan, Some(&self.clock))?;
@@ -522,7 +527,7 @@ impl Application<'_> {
             let (count, _) = receiver.take()?;
             let mut due = None;
             if !is_sent {
-                match sender.step(&mut *output)? {
+                match sender.step(&mut output)? {
                     Step::Sent => last = self.clock.now(),
                     Step::Early(at) => due = Some(at),
                     Step::Done => is_sent = true,
@@ -545,12 +550,8 @@ impl Application<'_> {
             seconds.pass(now, || {
                 let all = receiver.counting();
                 let sum = all.latencies().mean() * all.latencies().len() as f64;
-                Totals {
-                    attempted: sender.stamped(),
-                    sent: sender.stamped_and_sent(),
-                    received: all.of_streams(&[self.options.stream]),
-                    round_trips: Some(sum),
-                }
+                let received = all.of_streams(&[self.options.stream]);
+                Totals { received, round_trips: Some(sum), ..output.done.get() }
             });
             // A packet that is due does not wait for one that comes.
             match due.map(|due| due.saturating_sub(now)) {
@@ -562,7 +563,7 @@ impl Application<'_> {
                 None => {}
             }
         }
-        let sent = self.sent(&sender.finish(&mut *output)?);
+        let sent = self.sent(&sender.finish(&mut output)?);
         let receipt = receiver.finish(&self.expected(sent.sent))?;
         let round_trips = receipt.latencies.iter_recorded();
         let round_trips =

@@ -47,20 +47,22 @@ pub fn is_listing(text: &str) -> bool {
 /// Words of arrays, with their places.
 struct Arrays<'a> {
     file: FileId,
+    /// Bytes of the text.
+    length: usize,
     all: BTreeMap<&'a str, Vec<(&'a str, usize)>>,
     found: Vec<Diagnostic>,
 }
 
 impl<'a> Arrays<'a> {
     fn wrong(&mut self, at: usize, length: usize, message: String) -> &mut Diagnostic {
-        let span = Span::new(self.file, at, at + length);
+        let span = Span::new(self.file, at, (at + length).min(self.length));
         self.found.push(Diagnostic::error("containers", message).label(span, ""));
         let last = self.found.len() - 1;
         &mut self.found[last]
     }
 
     fn read(file: FileId, text: &'a str) -> Self {
-        let mut arrays = Self { file, all: BTreeMap::new(), found: Vec::new() };
+        let mut arrays = Self { file, length: text.len(), all: BTreeMap::new(), found: Vec::new() };
         // The array that is open: its name, unless nobody wants it.
         let mut open: Option<(Option<&'a str>, usize)> = None;
         let mut line_begin = 0;

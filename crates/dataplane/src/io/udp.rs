@@ -188,6 +188,7 @@ mod tests {
         let mut frame = [0; DATAGRAM_HEADERS];
         let mut packet = Ipv4::new(&mut frame[ether::HEADER_LEN..]).unwrap();
         packet.set_header_len(ipv4::HEADER_LEN);
+        packet.set_total_len((ipv4::HEADER_LEN + udp::HEADER_LEN) as u16);
         let mut datagram = Udp::new(packet.payload_mut()).unwrap();
         datagram.set_src_port(from);
         datagram.set_dst_port(to);
@@ -196,9 +197,9 @@ mod tests {
 
     /// What sends, and what receives that.
     fn pair(at_once: usize) -> [Datagrams; 2] {
+        // Ports that are free once these are dropped.
         let free = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (a, b) = (free(), free());
-        let [a, b] = [&a, &b].map(|socket| socket.local_addr().unwrap().port());
+        let [a, b] = [free(), free()].map(|socket| socket.local_addr().unwrap().port());
         let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let [sends, receives] = [(a, b), (b, a)]
             .map(|(own, peer)| Datagrams::open(at(own), at(peer), headers(peer, own), at_once));

@@ -58,9 +58,13 @@ pub(super) fn judge(program: &Program, object: &Object) -> Result<Verdict, Strin
     Ok(compared.verdict)
 }
 
+/// Programs that the prover gives up: where a packet begins follows from the lengths of two headers of extension. The tests
+/// that run programs in the kernel compare these, too.
+const GIVEN_UP: [&str; 1] = ["tunnel/gtp.test t/CheckIPHeader@1"];
+
 #[test]
 fn what_is_read_back_is_proven_equal() {
-    let (mut failed, mut count) = (Vec::new(), 0);
+    let (mut failed, mut count, mut given_up) = (Vec::new(), 0, 0);
     for subject in subjects("ebpf-proof") {
         // Its 8,550 rules take minutes; `FILETEST=isp-edge` proves them.
         if subject.name.contains("isp-edge") && std::env::var_os("FILETEST").is_none() {
@@ -89,12 +93,15 @@ fn what_is_read_back_is_proven_equal() {
                         failed.push(format!("{name}, without flows"));
                     }
                 }
+                Ok(Verdict::Unproven(_)) if GIVEN_UP.contains(&&*name) => given_up += 1,
                 other => failed.push(format!("{name}: {other:?}")),
             }
         }
     }
     assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed.join("\n"));
-    assert!(count > 100 || std::env::var_os("FILETEST").is_some(), "{count} programs");
+    let is_whole = std::env::var_os("FILETEST").is_none();
+    assert!(count > 100 || !is_whole, "{count} programs");
+    assert!(given_up == GIVEN_UP.len() || !is_whole, "a program that was given up is proven now");
 }
 
 fn looks_flows_up(program: &Program) -> bool {
