@@ -173,8 +173,9 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
         }
     };
     let is_stopped = || flag.load(Ordering::Relaxed);
-    let command = (std::env::args().collect(), earlier);
-    let measured = measure(&request, command, &is_stopped, &mut watch);
+    // A page is read elsewhere, where the program lies in another place.
+    let command = std::iter::once("catena".to_string()).chain(std::env::args().skip(1));
+    let measured = measure(&request, (command.collect(), earlier), &is_stopped, &mut watch);
     if on_terminal {
         print_error("\r\x1b[K");
     }
