@@ -56,7 +56,8 @@ pub fn tune(journal: &mut Journal, cpus: &[usize], quiet: &[usize]) -> Result<Tu
             Err(why) => return Err(why),
         }
     }
-    tuned.set.push(format!("interrupts: {moved} on CPUs {others} alone"));
+    let plural = if others.contains(',') { "s" } else { "" };
+    tuned.set.push(format!("interrupts: {moved} on CPU{plural} {others} alone"));
     if stay > 0 {
         tuned.not_set.push(format!("interrupts: {stay} cannot be moved"));
     }

@@ -197,8 +197,8 @@ impl Results {
             let cell = &result.cell;
             rate(result)?;
             match (cell.switch.as_str(), cell.io.as_str()) {
-                ("linux-bridge", "af-packet-mmsg") => Some(0),
-                ("catena", "af-xdp") => Some(1),
+                ("linux-bridge", "af-packet-mmsg") => Some(false),
+                ("catena", "af-xdp") => Some(true),
                 _ => None,
             }
         };
@@ -206,9 +206,9 @@ impl Results {
             cell.switch.clear();
             cell.io.clear();
         });
-        let ratio = |group: &Varied<'_, i32>| {
-            let past = group.iter().filter(|(is_past, _)| *is_past == 1);
-            let kernel = group.iter().find(|(is_past, _)| *is_past == 0)?;
+        let ratio = |group: &Varied<'_, bool>| {
+            let past = group.iter().filter(|(is_past, _)| *is_past);
+            let kernel = group.iter().find(|(is_past, _)| !is_past)?;
             Some(past.filter_map(|(_, of)| rate(of)).reduce(f64::max)? / rate(kernel.1)?)
         };
         let ratios: Vec<f64> = groups.iter().filter_map(ratio).collect();

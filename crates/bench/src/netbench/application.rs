@@ -261,12 +261,12 @@ const IO: &str = "io";
 /// What it receives from, and sends by.
 fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 2], String> {
     let choice = match &options.carrier {
-        Carrier::Udp(at_once) => {
+        Carrier::Udp { many } => {
             let headers = template(&options.remote, &options.local, *SIZES.start())?;
             let headers = *headers.first_chunk().ok_or("a frame without headers")?;
             let [local, remote] =
                 [&options.local, &options.remote].map(|of| SocketAddrV4::new(of.ip, PORT));
-            let opened = Datagrams::open(local, remote, headers, *at_once);
+            let opened = Datagrams::open(local, remote, headers, if *many { BURST } else { 1 });
             let (input, output) =
                 opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
             return Ok([Box::new(input), Box::new(output)]);

@@ -8,21 +8,21 @@ use dataplane::io::{Choice, Mode};
 /// By a UDP socket of the host's stack, or as frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// By a UDP socket, so many datagrams in a system call at most.
-    Udp(usize),
+    /// By a UDP socket, with one datagram in a system call or many.
+    Udp {
+        /// Whether it is many.
+        many: bool,
+    },
     /// As frames of an interface, in this I/O mode.
     Frames(Choice),
 }
-
-/// UDP sockets by name.
-const UDP: [(&str, usize); 2] = [("udp", 1), ("udp-mmsg", 256)];
 
 impl Carrier {
     /// Sockets with one packet or many in a system call: UDP sockets, or raw ones.
     pub fn sockets(is_raw: bool, many: bool) -> Self {
         let mode = if many { Mode::AfPacketMmsg } else { Mode::AfPacket };
         let choice = Choice { interface: None, mode: Some(mode), batch: None, shared: false };
-        if is_raw { Self::Frames(choice) } else { Self::Udp(UDP[usize::from(many)].1) }
+        if is_raw { Self::Frames(choice) } else { Self::Udp { many } }
     }
 }
 
@@ -30,9 +30,10 @@ impl FromStr for Carrier {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match UDP.iter().find(|(name, _)| *name == text) {
-            Some((_, at_once)) => Ok(Self::Udp(*at_once)),
-            None => text
+        match text {
+            "udp" => Ok(Self::Udp { many: false }),
+            "udp-mmsg" => Ok(Self::Udp { many: true }),
+            _ => text
                 .parse()
                 .map(Self::Frames)
                 .map_err(|why: String| format!("{why}, udp, udp-mmsg")),
@@ -43,10 +44,7 @@ impl FromStr for Carrier {
 impl fmt::Display for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(at_once) => {
-                let name = UDP.iter().find(|(_, of)| of == at_once).map_or(UDP[1].0, |of| of.0);
-                f.write_str(name)
-            }
+            Self::Udp { many } => f.write_str(if *many { "udp-mmsg" } else { "udp" }),
             Self::Frames(choice) => match choice.mode {
                 Some(mode) => write!(f, "{mode}"),
                 None => f.write_str("auto"),

@@ -264,7 +264,7 @@ impl Site<'_> {
             if own != mac(port) {
                 let _ = writeln!(commands, "link set dev {INTERFACE} address {own}");
             }
-            if matches!(self.carrier, Carrier::Udp(_)) {
+            if matches!(self.carrier, Carrier::Udp { .. }) {
                 let _ = writeln!(
                     commands,
                     "address add {ip}/32 dev {INTERFACE}\n\

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use net::{Batch, Packet, Pool};
 
-use super::messages::{Message, Receiver, Sender};
+use super::messages::{Meaning, Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
 use super::packet_ring::PacketRing;
 use super::port::{
     Backlog, ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Port, REFUSED,
-    RUNT, TRUNCATED, recycle_first,
+    RUNT, TRUNCATED,
 };
 use super::sys;
 
@@ -286,33 +286,14 @@ impl Sending {
     /// # Errors
     /// The kernel's; packets that stay in the batch were not sent.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
-        let mut done = 0;
-        let mut result = Ok(());
-        while done < batch.len() {
-            let error = match self.sender.send(&self.socket, batch, done) {
-                Ok(taken) => {
-                    done += taken;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let length = batch.as_slice()[done].len();
-            let why = match sys::number(&error) {
-                libc::EINTR => continue,
-                libc::EAGAIN => break,
-                libc::ENOBUFS => NO_ROOM,
-                libc::EMSGSIZE => OVERSIZE,
-                libc::EINVAL if length < ETHERNET => RUNT,
-                libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
-                    result = Err(error);
-                    break;
-                }
-                _ => REFUSED,
-            };
-            losses.sent(why, 1, length as u64);
-            done += 1;
-        }
-        recycle_first(done, batch, pool);
-        result
+        self.sender.send_all(&self.socket, batch, pool, losses, |error, length| match error {
+            libc::EINTR => Meaning::Again,
+            libc::EAGAIN => Meaning::Full,
+            libc::ENOBUFS => Meaning::Lost(NO_ROOM),
+            libc::EMSGSIZE => Meaning::Lost(OVERSIZE),
+            libc::EINVAL if length < ETHERNET => Meaning::Lost(RUNT),
+            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Meaning::Gone,
+            _ => Meaning::Lost(REFUSED),
+        })
     }
 }

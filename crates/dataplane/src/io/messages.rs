@@ -1,13 +1,17 @@
 //! Many messages in one system call: recvmmsg(2) into packets and sendmmsg(2) out of them.
 #![allow(unsafe_code)]
 
+use std::ffi::c_int;
 use std::io::{Error, Result};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use ir::Reason;
 use net::{BUFFER_SIZE, Batch, HEADROOM, Packet, Pool};
 
 use super::offload::VNET_HEADER;
+use super::port::{Losses, recycle_first};
+use super::sys;
 
 /// Bytes of a frame that go straight into a packet's buffer.
 const STRAIGHT: usize = BUFFER_SIZE - HEADROOM;
@@ -169,6 +173,18 @@ pub(super) fn tag(status: u32, tpid: u16, tci: u16) -> Option<(u16, u16)> {
     valid.then_some((tpid, tci))
 }
 
+/// What an error means for the packet that it is about.
+pub(super) enum Meaning {
+    /// It was about another: this one is sent once more.
+    Again,
+    /// There is no room now: it stays, with those behind it.
+    Full,
+    /// It is lost.
+    Lost(Reason),
+    /// So is the socket.
+    Gone,
+}
+
 /// Sends frames.
 pub(super) struct Sender {
     headers: Vec<libc::mmsghdr>,
@@ -188,16 +204,52 @@ impl Sender {
         }
     }
 
+    /// Sends packets and recycles them; those for which there is no room now stay. `meaning` judges an error's number by the
+    /// length of the packet.
+    ///
+    /// # Errors
+    /// The kernel's, if the socket is gone; packets that stay in the batch were not sent.
+    pub(super) fn send_all(
+        &mut self,
+        socket: &OwnedFd,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+        meaning: impl Fn(c_int, usize) -> Meaning,
+    ) -> Result<()> {
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < batch.len() {
+            let error = match self.send(socket, batch, done) {
+                Ok(taken) => {
+                    done += taken;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let length = batch.as_slice()[done].len();
+            match meaning(sys::number(&error), length) {
+                Meaning::Again => {}
+                Meaning::Full => break,
+                Meaning::Lost(why) => {
+                    losses.sent(why, 1, length as u64);
+                    done += 1;
+                }
+                Meaning::Gone => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        recycle_first(done, batch, pool);
+        result
+    }
+
     /// Sends the first packets of the batch from the `from`th on; how many were taken.
     ///
     /// # Errors
     /// The kernel's, about the first of them.
-    pub(super) fn send(
-        &mut self,
-        socket: &OwnedFd,
-        batch: &mut Batch,
-        from: usize,
-    ) -> Result<usize> {
+    fn send(&mut self, socket: &OwnedFd, batch: &mut Batch, from: usize) -> Result<usize> {
         let packets = batch.as_mut_slice().get_mut(from..).unwrap_or_default();
         let most = packets.len().min(self.headers.len());
         for (i, packet) in packets.iter_mut().take(most).enumerate() {

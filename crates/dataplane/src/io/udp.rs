@@ -10,8 +10,8 @@ use net::wire::{Ipv4, Udp, ether, ipv4, udp};
 use net::{Batch, Pool};
 
 use super::af_packet::large_buffers;
-use super::messages::{Receiver, Sender};
-use super::port::{Losses, MOST, NO_ROOM, OVERRUN, OVERSIZE, REFUSED, TRUNCATED, recycle_first};
+use super::messages::{Meaning, Receiver, Sender};
+use super::port::{Losses, MOST, NO_ROOM, OVERRUN, OVERSIZE, REFUSED, TRUNCATED};
 use super::sys;
 
 /// Bytes of the headers of a frame with a UDP datagram: Ethernet, IPv4 without options, UDP.
@@ -128,41 +128,23 @@ impl Device for Datagrams {
         for packet in batch.iter_mut() {
             packet.pull(DATAGRAM_HEADERS.min(packet.len()));
         }
-        let mut done = 0;
-        let mut result = Ok(());
-        while done < batch.len() {
-            let error = match self.sender.send(&self.socket, batch, done) {
-                Ok(taken) => {
-                    done += taken;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let length = batch.as_slice()[done].len() as u64;
-            let why = match sys::number(&error) {
-                libc::EINTR => continue,
-                libc::EAGAIN => break,
-                // It tells of a datagram before, and takes this one next time.
-                libc::ECONNREFUSED | libc::EHOSTUNREACH => continue,
-                libc::ENOBUFS => NO_ROOM,
-                libc::EMSGSIZE => OVERSIZE,
-                libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV => {
-                    result = Err(format!("UDP socket: {error}"));
-                    break;
-                }
-                _ => REFUSED,
-            };
-            self.losses.sent(why, 1, length);
-            done += 1;
-        }
-        recycle_first(done, batch, pool);
+        let Self { socket, sender, losses, .. } = self;
+        let sent = sender.send_all(socket, batch, pool, losses, |error, _| match error {
+            // A refusal tells of a datagram before.
+            libc::EINTR | libc::ECONNREFUSED => Meaning::Again,
+            libc::EAGAIN => Meaning::Full,
+            libc::ENOBUFS => Meaning::Lost(NO_ROOM),
+            libc::EMSGSIZE => Meaning::Lost(OVERSIZE),
+            libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV => Meaning::Gone,
+            _ => Meaning::Lost(REFUSED),
+        });
         for packet in batch.iter_mut() {
             packet.push(DATAGRAM_HEADERS);
         }
-        if result.is_err() {
+        if sent.is_err() {
             pool.recycle_all(batch);
         }
-        result
+        sent.map_err(|error| format!("UDP socket: {error}"))
     }
 
     fn wait_on(&self) -> Option<Wake> {

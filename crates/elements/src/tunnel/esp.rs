@@ -184,7 +184,7 @@ impl Window {
         self.seen[word] |= bit;
     }
 
-    /// What goes on in another element: the highest number, and the window.
+    /// Its state for a hot swap: the highest number, and the window.
     pub(super) fn export(&self) -> impl Iterator<Item = u64> + '_ {
         std::iter::once(self.highest.into()).chain(self.seen.iter().copied())
     }

@@ -107,7 +107,7 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         (Carrier::Frames(_), None) => {
             return Err(Failure::Usage(format!("--io {carrier}: needs an interface, --raw")));
         }
-        (Carrier::Udp(_), Some(raw)) => {
+        (Carrier::Udp { .. }, Some(raw)) => {
             let why =
                 format!("--io {carrier}: the host's stack chooses the interface, not --raw {raw}");
             return Err(Failure::Usage(why));

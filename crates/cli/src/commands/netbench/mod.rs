@@ -5,7 +5,6 @@ mod run;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use bench::netbench::advice::Pattern;
@@ -62,12 +61,12 @@ struct Report {
     #[arg(long, value_name = "DIR")]
     compare: Option<PathBuf>,
     /// Recommend a switch for so many pairs of applications, frames of this size, and round trips of at most this time
-    #[arg(long = "for", value_name = "PAIRS,BYTES[,TIME]", conflicts_with = "compare")]
-    pattern: Option<Wanted>,
+    #[arg(long = "for", value_name = "PAIRS,BYTES[,TIME]", value_parser = pattern, conflicts_with = "compare")]
+    pattern: Option<Pattern>,
     /// Write the page as Markdown, too, with its figures beside it
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write what hops between processes cost as a cost profile for placement
+    /// Write what hops between processes cost as a cost profile
     #[arg(long, value_name = "FILE")]
     profile_out: Option<PathBuf>,
     /// Print the results as one JSON document
@@ -76,32 +75,25 @@ struct Report {
 }
 
 /// A pattern of traffic, such as `2,64,50us`.
-#[derive(Clone, Debug)]
-struct Wanted(Pattern);
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            "takes pairs of applications, bytes of a frame and perhaps a time, such as 2,64,50us"
-                .to_string()
-        };
-        let words: Vec<&str> = text.split(',').collect();
-        let (pairs, size) = match words[..] {
-            [pairs, size] | [pairs, size, _] => (pairs.parse(), size.parse()),
-            _ => return Err(wrong()),
-        };
-        let p99 = match words.get(2) {
-            Some(time) => {
-                let seconds = quantity::parse(time, Unit::Time)?;
-                Some(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?)
-            }
-            None => None,
-        };
-        let (pairs, size) = pairs.ok().zip(size.ok()).ok_or_else(wrong)?;
-        Ok(Self(Pattern { pairs, size, p99 }))
-    }
+fn pattern(text: &str) -> Result<Pattern, String> {
+    let wrong = || {
+        "takes pairs of applications, bytes of a frame and perhaps a time, such as 2,64,50us"
+            .to_string()
+    };
+    let words: Vec<&str> = text.split(',').collect();
+    let (pairs, size) = match words[..] {
+        [pairs, size] | [pairs, size, _] => (pairs.parse(), size.parse()),
+        _ => return Err(wrong()),
+    };
+    let p99 = match words.get(2) {
+        Some(time) => {
+            let seconds = quantity::parse(time, Unit::Time)?;
+            Some(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?)
+        }
+        None => None,
+    };
+    let (pairs, size) = pairs.ok().zip(size.ok()).ok_or_else(wrong)?;
+    Ok(Pattern { pairs, size, p99 })
 }
 
 /// Shows a report.
@@ -115,7 +107,7 @@ fn reported(args: &Report) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.profile_out {
         write_profile(&results, file)?;
     }
-    if let Some(Wanted(pattern)) = &args.pattern {
+    if let Some(pattern) = &args.pattern {
         print(&(results.recommended(pattern) + "\n"));
         return Ok(ExitCode::SUCCESS);
     }

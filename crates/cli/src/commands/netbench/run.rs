@@ -100,7 +100,7 @@ pub(crate) struct Run {
     /// Write a page with figures, CSV and JSON into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Write what hops between processes cost as a cost profile for placement
+    /// Write what hops between processes cost as a cost profile
     #[arg(long, value_name = "FILE")]
     profile_out: Option<PathBuf>,
     /// Go on with the results in the folder of --report: only what they lack is measured
