@@ -202,6 +202,17 @@ fn nothing_is_left_behind() {
     if !possible() {
         return;
     }
+    // Interrupts are moved meanwhile, if there is one that can be, and then are where they were.
+    let affinity = || {
+        let all = std::fs::read_dir("/proc/irq").unwrap().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("smp_affinity_list")).ok()
+        };
+        let mut all: Vec<_> = all.map(|entry| (entry.path(), read(entry))).collect();
+        all.sort();
+        all
+    };
+    let before = affinity();
     let arguments = ["run", "--switch", "linux-bridge,catena", "--size", "64", "--latency"];
     let more = ["--seconds", "0.05", "--repeat", "1000", "--json"];
     let start = || Process::start(&mut netbench(&[&arguments[..], &more].concat()));
@@ -219,18 +230,8 @@ fn nothing_is_left_behind() {
     assert!((2..2000).contains(&samples), "{samples}");
     assert_eq!(left(&name), Vec::<String>::new());
 
-    // Interrupts are moved meanwhile, if there is one that can be, and then are where they were.
-    let affinity = || {
-        let all = std::fs::read_dir("/proc/irq").unwrap().flatten();
-        let read = |entry: std::fs::DirEntry| {
-            std::fs::read_to_string(entry.path().join("smp_affinity_list")).ok()
-        };
-        let mut all: Vec<_> = all.map(|entry| (entry.path(), read(entry))).collect();
-        all.sort();
-        all
-    };
     assert!(results["settings"].as_array().is_some_and(|all| !all.is_empty()), "{results}");
-    let before = affinity();
+    assert_eq!(affinity(), before);
     let run = start();
     let name = format!("netbench{}-", run.id());
     until("a namespace is there", || left(&name).iter().any(|path| path.contains("netns")));
