@@ -31,14 +31,23 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn new(of: &'a CellResult) -> Option<Self> {
+    /// Round trips may have been measured by themselves, in other cells: then the latest of these counts.
+    fn new(results: &'a Results, of: &'a CellResult) -> Option<Self> {
         let received = of.of_throughput(|throughput| throughput.received_rate)?;
-        Some(Self { of, received, p99: of.round_trips().map(|trips| trips.p99) })
+        let p99 = |of: &CellResult| of.round_trips().map(|trips| trips.p99);
+        let alike = |other: &&CellResult| {
+            let of_network = |of: &super::Cell| {
+                (of.switch.clone(), of.io.clone(), of.pairs, of.size, of.cores, of.direction)
+            };
+            of_network(&other.cell) == of_network(&of.cell)
+        };
+        let p99 = p99(of).or_else(|| results.cells.iter().filter(alike).filter_map(p99).max());
+        Some(Self { of, received, p99 })
     }
 
     /// What it is called where I/O modes, bursts or cores differ.
     fn name(&self, results: &Results) -> String {
-        const SAID: [&str; 4] = ["I/O", "burst", "RTT burst", "cores"];
+        const SAID: [&str; 3] = ["I/O", "burst", "cores"];
         let mut name = self.of.cell.switch.clone();
         for (dimension, of) in results.dimensions() {
             if SAID.contains(&dimension) {
@@ -65,7 +74,7 @@ impl Results {
             .cells
             .iter()
             .filter(|of| (of.cell.pairs, of.cell.size) == (pattern.pairs, pattern.size))
-            .filter_map(Candidate::new)
+            .filter_map(|of| Candidate::new(self, of))
             .partition(|candidate| candidate.of.cell.switch != LIMIT);
         let bound = pattern.p99.map(|bound| bound.as_nanos());
         let within = |candidate: &Candidate<'_>| {
@@ -110,7 +119,7 @@ impl Results {
         let mut patterns: Vec<(usize, usize)> = Vec::new();
         for result in self.cells.iter().filter(|of| of.cell.switch != LIMIT) {
             let pattern = (result.cell.pairs, result.cell.size);
-            if !patterns.contains(&pattern) && Candidate::new(result).is_some() {
+            if !patterns.contains(&pattern) && Candidate::new(self, result).is_some() {
                 patterns.push(pattern);
             }
         }
@@ -399,6 +408,15 @@ mod tests {
         assert!(text.contains("is faster, but too late"), "{text}");
         let text = recommended(Some(10), 64);
         assert!(text.contains("none. The nearest is b: "), "{text}");
+        // Round trips of a by themselves count for its throughput.
+        let mut apart = results.clone();
+        let mut trips = result(Cell { latency_burst: 4, ..cell("a") }, &[1.0], 25);
+        trips.samples.iter_mut().for_each(|sample| sample.throughput = None);
+        apart.cells[1].samples.iter_mut().for_each(|sample| sample.round_trips = None);
+        apart.cells.push(trips);
+        let p99 = Some(Duration::from_micros(30));
+        let text = apart.recommended(&Pattern { pairs: 1, size: 64, p99 });
+        assert!(text.starts_with("1vs1, 64 bytes, p99 at most 30µs: a: 2,100,000"), "{text}");
         assert!(recommended(None, 128).contains("nothing was measured that tells"));
         assert_eq!(results.recommendations().len(), 1);
     }
