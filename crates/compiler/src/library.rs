@@ -21,7 +21,9 @@ pub struct Function {
 /// The functions, by name.
 pub const FUNCTIONS: &[Function] = &[
     function("ACL", "acl.click", include_str!("../../../nf/acl.click")),
+    function("AQM", "aqm.click", include_str!("../../../nf/aqm.click")),
     function("Decrypt", "decrypt.click", include_str!("../../../nf/decrypt.click")),
+    function("Dedup", "dedup.click", include_str!("../../../nf/dedup.click")),
     function("DPI", "dpi.click", include_str!("../../../nf/dpi.click")),
     function("Encrypt", "encrypt.click", include_str!("../../../nf/encrypt.click")),
     function("ESPDetunnel", "esp_detunnel.click", include_str!("../../../nf/esp_detunnel.click")),
@@ -63,6 +65,7 @@ pub const FUNCTIONS: &[Function] = &[
         include_str!("../../../nf/pppoe_detunnel.click"),
     ),
     function("PPPoETunnel", "pppoe_tunnel.click", include_str!("../../../nf/pppoe_tunnel.click")),
+    function("Redup", "redup.click", include_str!("../../../nf/redup.click")),
     function("Router", "router.click", include_str!("../../../nf/router.click")),
     function("UrlFilter", "url_filter.click", include_str!("../../../nf/url_filter.click")),
     function(

@@ -1,8 +1,11 @@
 //! What lies behind the headers.
 
 pub(crate) mod decrypt_payload;
+pub(crate) mod dedup_payload;
 pub(crate) mod encrypt_payload;
 mod http;
+mod redundancy;
+pub(crate) mod redup_payload;
 mod sealed;
 mod search;
 mod snort;

@@ -57,6 +57,14 @@ impl Place {
         Ok(Self { network, transport, payload, protocol })
     }
 
+    /// Puts another payload in the place of this one.
+    pub(crate) fn replace(self, packet: &mut Packet, payload: &[u8]) {
+        packet.truncate(self.payload);
+        packet.put(payload.len());
+        packet.data_mut()[self.payload..].copy_from_slice(payload);
+        self.finish(packet);
+    }
+
     /// Makes lengths and checksums those of the payload that is there now.
     pub(crate) fn finish(self, packet: &mut Packet) {
         let (length, segment) = (packet.len() - self.network, packet.len() - self.transport);

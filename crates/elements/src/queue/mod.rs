@@ -1,9 +1,12 @@
 //! Queues, schedulers, shapers and meters.
 
+pub(crate) mod codel_queue;
 pub(crate) mod delay;
 pub(crate) mod drr_sched;
+mod managed;
 pub(crate) mod meter;
 pub(crate) mod queues;
+pub(crate) mod red_queue;
 pub(crate) mod round_robin_sched;
 pub(crate) mod shaper;
 pub(crate) mod stride;
