@@ -175,6 +175,7 @@ pub fn measure_costs(
         io,
         hand_off,
         hops: Vec::new(),
+        capacity: None,
         remarks,
     })
 }

@@ -371,6 +371,8 @@ pub(crate) struct Traffics<'a> {
     unnamed: Vec<String>,
     /// Which worker's flows are read, of how many.
     pub(crate) part: Part,
+    /// Flows that take turns in a group, and for how many frames, if they are to.
+    pub(crate) groups: Option<(usize, usize)>,
     /// How packets are to arrive while latencies are taken.
     arrivals: Arrivals,
 }
@@ -387,6 +389,7 @@ impl<'a> Traffics<'a> {
             by_default: BY_DEFAULT,
             unnamed: Vec::new(),
             part: Part::default(),
+            groups: None,
             arrivals: request.arrivals,
         }
     }
@@ -443,10 +446,20 @@ impl<'a> Traffics<'a> {
                 )
             })?;
         }
+        if let Some((flows, length)) = self.groups {
+            frames = frames
+                .grouped(flows, length)
+                .ok_or_else(|| format!("{origin}: it has fewer than {flows} flows"))?;
+        }
         let frames = Rc::new(frames);
         let traffic = Traffic { name, origin, frames: frames.count(), bytes: frames.bytes() };
         self.read.push((request.clone(), traffic, Rc::clone(&frames)));
         Ok(frames)
+    }
+
+    /// Flows of the source that has the fewest.
+    pub(crate) fn flows(&self) -> usize {
+        self.read.iter().map(|(.., frames)| frames.flows()).min().unwrap_or(0)
     }
 
     pub(crate) fn described(&self) -> Vec<Traffic> {
@@ -644,6 +657,27 @@ impl Subject {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<u64, Ended> {
         self.harness.saturate(&mut self.router, packets, is_stopped)
+    }
+}
+
+impl Subject {
+    /// What it is done with in some time, from a frame of each source on.
+    pub(crate) fn saturate_for(
+        &mut self,
+        load: (u64, u64),
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<u64, Ended> {
+        self.harness.saturate_for(&mut self.router, load, is_stopped)
+    }
+
+    /// Offers a rate for some seconds, and takes latencies.
+    pub(crate) fn offer(
+        &mut self,
+        load: (f64, f64),
+        arrivals: (Arrivals, u64),
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Offered, Ended> {
+        self.harness.offer(&mut self.router, load, arrivals, true, is_stopped)
     }
 }
 

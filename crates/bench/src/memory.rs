@@ -317,6 +317,32 @@ impl Harness {
         Ok(moved)
     }
 
+    /// Has the chain take packets for some time as fast as it can, from a frame of each source on. How many it was done with in
+    /// time; the last round is not among them, nor is what follows.
+    ///
+    /// # Errors
+    /// If the chain stops, or `is_stopped`.
+    pub(crate) fn saturate_for(
+        &self,
+        router: &mut Router,
+        (from, nanoseconds): (u64, u64),
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<u64, Ended> {
+        self.begin(|_| Arrival::AsTaken);
+        self.sources.iter().for_each(|source| source.borrow_mut().next = from);
+        let (mut done, end) = (0, self.time.now().saturating_add(nanoseconds));
+        loop {
+            check(router.round(), is_stopped)?;
+            if self.time.now() > end {
+                break;
+            }
+            done = self.sum(|source| source.taken);
+        }
+        self.begin(|_| Arrival::Never);
+        self.settle(router, is_stopped)?;
+        Ok(done)
+    }
+
     /// Offers so many packets a second, over all sources, for so many seconds, as an arrival process has it, which is
     /// drawn by a seed. Latencies are kept only if they are asked for: keeping them takes time.
     ///

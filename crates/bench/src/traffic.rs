@@ -1,6 +1,6 @@
 //! Traffic in memory: frames that a capture or a generator gave once, offered over and over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use dataplane::io::dispatch_hash;
@@ -78,6 +78,31 @@ impl Frames {
         (!own.ends.is_empty()).then_some(own)
     }
 
+    /// How many flows they are of.
+    pub(crate) fn flows(&self) -> usize {
+        self.iter().map(dispatch_hash).collect::<HashSet<_>>().len()
+    }
+
+    /// A frame of each flow, in groups of so many flows: each group takes turns for so many frames. Nothing if there are fewer
+    /// flows.
+    pub(crate) fn grouped(&self, flows: usize, length: usize) -> Option<Self> {
+        let mut known = HashSet::new();
+        let all: Vec<&[u8]> = self.iter().filter(|of| known.insert(dispatch_hash(of))).collect();
+        if all.len() < flows || flows == 0 {
+            return None;
+        }
+        let mut grouped = Self::none(self.link_type, self.is_cut);
+        for group in all.chunks_exact(flows) {
+            let is_room = grouped.ends.len() + length <= MOST_FRAMES;
+            let bytes = group.iter().map(|of| of.len()).max().unwrap_or(0) * length;
+            if !grouped.ends.is_empty() && !(is_room && grouped.bytes.len() + bytes <= MOST_BYTES) {
+                break;
+            }
+            group.iter().cycle().take(length).for_each(|frame| _ = grouped.push(frame, 0));
+        }
+        Some(grouped)
+    }
+
     /// The distances from each frame to the next, with a mean of 1; that of the last is the mean. Nothing if their times are
     /// not known.
     pub(crate) fn distances(&self) -> Option<Arc<[f64]>> {
@@ -138,6 +163,22 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_have_a_frame_of_each_flow_in_turn() {
+        let mut frames = Frames::none(1, false);
+        let frame = |flow: u8| {
+            let mut frame = [0u8; 42];
+            frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+            (frame[23], frame[26], frame[30]) = (17, 10, flow);
+            frame
+        };
+        [1, 1, 2, 3, 2, 4, 5].iter().for_each(|flow| _ = frames.push(&frame(*flow), 0));
+        let flows = |of: &Frames| of.iter().map(|frame| frame[30]).collect::<Vec<_>>();
+        let grouped = frames.grouped(2, 5).unwrap();
+        assert_eq!(flows(&grouped), [1, 2, 1, 2, 1, 3, 4, 3, 4, 3]);
+        assert!(frames.grouped(6, 8).is_none());
+    }
 
     #[test]
     fn distances_are_of_times_that_are_known() {

@@ -46,6 +46,9 @@ pub struct CostProfile {
     /// Going from one process to another by a virtual switch.
     #[serde(default)]
     pub hops: Vec<HopCost>,
+    /// What a core does of the chain within an SLO; nothing if that was not measured.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
     /// What was not measured and why, and what to know about figures.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -122,6 +125,101 @@ pub struct FunctionCost {
     /// The cost over the number of rules or routes in that list, where that is a line.
     #[serde(default)]
     pub per_rule: Option<Line>,
+}
+
+/// What a core does of a chain within an SLO.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Capacity {
+    /// 16 hexadecimal digits that tell the chain from others.
+    pub chain: String,
+    /// The SLO: 99th percentile of latencies, in nanoseconds.
+    pub slo: u64,
+    /// Nanoseconds of an epoch: half of the SLO.
+    pub epoch: u64,
+    /// Packets of a batch at the most.
+    pub batch: u32,
+    /// Flows that are active in an epoch, against the packets that a core does in it.
+    pub frontier: Vec<Done>,
+    /// Flows that take turns, against packets a second that a core bears without breaking the SLO.
+    pub rates: Vec<Borne>,
+}
+
+/// What a core does in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Done {
+    /// Active flows.
+    pub flows: u32,
+    /// Packets that all but one in a hundred epochs did at the least.
+    pub packets: u32,
+    /// Packets that half of the epochs did at the least.
+    pub median: u32,
+}
+
+/// What a core bears.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Borne {
+    /// Flows that take turns.
+    pub flows: u32,
+    /// Packets a second.
+    pub rate: f64,
+}
+
+impl Capacity {
+    /// Whether the tables can be: more flows never allow more.
+    ///
+    /// # Errors
+    /// Which points contradict each other.
+    pub fn check(&self) -> Result<(), String> {
+        let points = |of: &[Done]| of.iter().map(|p| (p.flows, f64::from(p.packets))).collect();
+        let rates = self.rates.iter().map(|p| (p.flows, p.rate)).collect();
+        for (name, points) in [("frontier", points(&self.frontier)), ("table of rates", rates)] {
+            let points: Vec<(u32, f64)> = points;
+            for pair in points.windows(2) {
+                let [(few, high), (many, low)] = [pair[0], pair[1]];
+                if few >= many {
+                    return Err(format!("the {name} has {few} flows before {many}"));
+                }
+                if low > high {
+                    return Err(format!(
+                        "the {name} does not fall: {high} packets with {few} flows, and {low} with {many}; profile the chain again"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is of a chain, a processor and a batch.
+    ///
+    /// # Errors
+    /// What it is of instead.
+    pub fn is_of(&self, chain: &str, batch: u32, processors: [&str; 2]) -> Result<(), String> {
+        let [own, other] = processors;
+        let again = "; profile the chain again";
+        if self.chain != chain {
+            return Err(format!("it is of another chain ({}, not {chain}){again}", self.chain));
+        }
+        if own != other {
+            return Err(format!("it was measured on {own}, and this is {other}{again}"));
+        }
+        match self.batch == batch {
+            true => Ok(()),
+            false => Err(format!("it is of batches of {}, not of {batch}{again}", self.batch)),
+        }
+    }
+
+    /// Cycles of a packet, and those that a flow costs once in an epoch, on a processor of so many cycles a second; nothing if
+    /// the frontier is not like that.
+    pub fn flow_costs(&self, frequency: f64) -> Option<Line> {
+        let cycles = frequency * self.epoch as f64 / 1e9;
+        let point =
+            |of: &Done| (f64::from(of.flows) / f64::from(of.median), cycles / f64::from(of.median));
+        let points: Vec<_> = self.frontier.iter().filter(|p| p.median > 0).map(point).collect();
+        Line::through(&points)
+    }
 }
 
 /// A cost that grows evenly with a number.
@@ -238,6 +336,11 @@ pub struct HopCost {
 /// 16 hexadecimal digits that tell a program of a chain from others: FNV-1a of 64 bits over its text. It is another when
 /// anything of the program changes, also a rule.
 pub fn digest(program: &Program, graph: &Graph) -> String {
+    digest_of(format_args!("{}", program.text(graph)))
+}
+
+/// 16 hexadecimal digits that tell a text from others.
+pub fn digest_of(text: std::fmt::Arguments<'_>) -> String {
     struct Fnv(u64);
     impl std::fmt::Write for Fnv {
         fn write_str(&mut self, text: &str) -> std::fmt::Result {
@@ -249,13 +352,53 @@ pub fn digest(program: &Program, graph: &Graph) -> String {
     }
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     // It cannot fail: the writer does not.
-    let _ = write!(hash, "{}", program.text(graph));
+    let _ = hash.write_fmt(text);
     format!("{:016x}", hash.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn capacity(frontier: &[(u32, u32)]) -> Capacity {
+        let point = |&(flows, packets): &(u32, u32)| Done { flows, packets, median: packets };
+        Capacity {
+            chain: "a".into(),
+            slo: 200_000,
+            epoch: 100_000,
+            batch: 32,
+            frontier: frontier.iter().map(point).collect(),
+            rates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn frontiers_that_cannot_be_or_are_of_others_are_refused() {
+        assert_eq!(capacity(&[(1, 160), (10, 128), (20, 128)]).check(), Ok(()));
+        let why = capacity(&[(1, 96), (10, 128)]).check().unwrap_err();
+        assert!(why.starts_with("the frontier does not fall: 96 packets with 1 flows"), "{why}");
+        let why = capacity(&[(10, 96), (1, 64)]).check().unwrap_err();
+        assert!(why.contains("10 flows before 1"), "{why}");
+        let own = capacity(&[]);
+        assert_eq!(own.is_of("a", 32, ["x", "x"]), Ok(()));
+        for (chain, batch, other, expected) in [
+            ("b", 32, "x", "another chain (a, not b)"),
+            ("a", 64, "x", "batches of 32, not of 64"),
+            ("a", 32, "y", "measured on x, and this is y"),
+        ] {
+            let why = own.is_of(chain, batch, ["x", other]).unwrap_err();
+            assert!(why.contains(expected) && why.ends_with("profile the chain again"), "{why}");
+        }
+    }
+
+    /// By hand: 100 µs at 1 GHz are 100,000 cycles; 1,000 a packet and 500 a flow.
+    #[test]
+    fn what_a_flow_costs_follows_from_a_frontier() {
+        let done = |flows: u32| (flows, (100_000 - flows * 500) / 1000);
+        let line = capacity(&[done(2), done(20), done(40), done(60)]).flow_costs(1e9).unwrap();
+        assert!((line.base - 1000.0).abs() < 20.0 && (line.slope - 500.0).abs() < 20.0, "{line:?}");
+        assert_eq!(capacity(&[]).flow_costs(1e9), None);
+    }
 
     #[test]
     fn costs_have_least_mean_and_greatest() {

@@ -7,10 +7,12 @@
 //!   and context switches ([`system`]);
 //! - [`formula`] composes the latency of a packet from them and from counts of events, which [`counters`] reads;
 //! - [`chain`] attributes what a packet takes to these, and to network functions and elements;
+//! - [`capacity`] measures how much a core does of a chain within an SLO;
 //! - [`process`] watches any processes: time that they run, wait and are ready to run;
 //! - [`sampling`] finds the functions of the code that both are in, and the system calls that they make.
 
 pub mod caches;
+pub mod capacity;
 pub mod chain;
 pub mod counters;
 pub mod formula;

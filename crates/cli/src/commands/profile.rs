@@ -7,16 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bench::plot::{Curves, Look, Scale};
+use bench::profile::capacity::measure_capacity;
 use bench::profile::{chain, machine, process};
 use bench::{Effort, Machine, Meter, Request, measure_costs};
 use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::Binding;
 use dataplane::worker;
+use ir::costs::{Borne, Capacity, CostProfile, Done};
 use view::flame::{self, Frame};
 use view::svg::Theme;
+use view::table::{Table, grouped};
 
 use crate::commands::bench::{print_document, traffic, write_costs};
+use crate::commands::sim::slo;
 use crate::failure::Failure;
 use crate::log::{self, steps};
 use crate::numbers::within;
@@ -70,6 +75,20 @@ pub(crate) struct Profile {
     /// Write a cost profile of the chain for placement instead, as 'catena bench --costs' does
     #[arg(long, value_name = "FILE", requires = "file", conflicts_with_all = ["pids", "machine", "nf", "flame"])]
     costs: Option<PathBuf>,
+    /// Measure how much a core does within an SLO: active flows against packets of an epoch, and flows against rates
+    ///
+    /// With --costs, the tables go into the cost profile.
+    #[arg(long, requires_all = ["file", "slo"], conflicts_with_all = ["pids", "machine", "nf", "flame"])]
+    capacity: bool,
+    /// The SLO: 99th percentile of latencies, such as p99=200us
+    #[arg(long, value_name = "[p99=]TIME", requires = "capacity", value_parser = slo)]
+    slo: Option<u64>,
+    /// Say whether the capacity in an earlier cost profile still holds; one of another chain, processor or batch is refused
+    #[arg(long, value_name = "FILE", requires = "capacity")]
+    against: Option<String>,
+    /// Draw the frontier of --capacity
+    #[arg(long, value_name = "FILE.svg", requires = "capacity")]
+    plot: Option<PathBuf>,
     /// Colours of the flame graph; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", requires = "flame", value_parser = theme::parser())]
     theme: Theme,
@@ -107,7 +126,8 @@ Exit status:
 const TRIALS: f64 = 17.0;
 
 pub(crate) fn main(args: &Profile) -> Result<ExitCode, Failure> {
-    for (option, path) in [("--flame", &args.flame), ("--costs", &args.costs)] {
+    let outputs = [("--flame", &args.flame), ("--costs", &args.costs), ("--plot", &args.plot)];
+    for (option, path) in outputs {
         if let Some(path) = path {
             outputs::check(path).map_err(|why| format!("{option}: {why}"))?;
         }
@@ -139,12 +159,35 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
     let machine = bind(args)?;
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let is_stopped = || interrupted.load(Ordering::Relaxed);
+    let capacity = match args.slo.filter(|_| args.capacity) {
+        Some(slo) => {
+            let with = (&time, &machine as &dyn Meter);
+            let found = measure_capacity(&request, slo, with, &mut steps("profile"), &is_stopped);
+            log::wipe_progress();
+            let (capacity, mut remarks) = found?;
+            if let Some(path) = &args.against {
+                remarks.push(against(path, &capacity, &machine.environment().processor)?);
+            }
+            plot(args, file, &capacity)?;
+            if args.costs.is_none() {
+                print_document(args.json, &capacity, || shown(file, &capacity, &remarks));
+                return Ok(());
+            }
+            Some((capacity, remarks))
+        }
+        None => None,
+    };
     if let Some(path) = &args.costs {
         let with = (&time, &machine as &dyn Meter);
         let of = (machine.environment(), &cpus[..], &[] as &[usize]);
         let found = measure_costs((&request, None), with, of, &mut steps("profile"), &is_stopped);
         log::wipe_progress();
-        return write_costs(&found?, path, args.json);
+        let mut profile = found?;
+        if let Some((capacity, remarks)) = capacity {
+            profile.capacity = Some(capacity);
+            profile.remarks.extend(remarks);
+        }
+        return write_costs(&profile, path, args.json);
     }
     let function = args.nf.as_deref();
     let found =
@@ -155,6 +198,74 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
     draw(args, &profile.flame(), &title, "ns per packet")?;
     print_document(args.json, &profile, || profile.render());
     Ok(())
+}
+
+/// What a core does, as tables.
+fn shown(file: &str, of: &Capacity, remarks: &[String]) -> String {
+    let mut text = format!(
+        "{file}: what one core does with p99 = {:.1} us, in epochs of {:.1} us and batches of {}\n\n",
+        of.slo as f64 / 1e3,
+        of.epoch as f64 / 1e3,
+        of.batch
+    );
+    let mut frontier = Table::new(["active flows", "packets in an epoch", "median"]);
+    for Done { flows, packets, median } in &of.frontier {
+        frontier.row([flows.to_string(), packets.to_string(), median.to_string()]);
+    }
+    let mut rates = Table::new(["flows in turn", "packets/s"]);
+    for Borne { flows, rate } in &of.rates {
+        rates.row([flows.to_string(), grouped(*rate as u64)]);
+    }
+    text.push_str(&format!("{}\n{}", frontier.render(), rates.render()));
+    remarks.iter().for_each(|remark| text.push_str(&format!("! {remark}\n")));
+    text
+}
+
+/// What a core does beside what an earlier profile has.
+fn against(path: &str, new: &Capacity, processor: &str) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|why| format!("--against {path}: {why}"))?;
+    let old: CostProfile = serde_json::from_str(&text)
+        .map_err(|why| format!("--against {path}: it is no cost profile: {why}"))?;
+    let wrong = |why: String| format!("--against {path}: {why}");
+    let Some(capacity) = &old.capacity else {
+        return Err(wrong("it has no capacity; measure it with --capacity --costs".into()).into());
+    };
+    capacity.check().map_err(wrong)?;
+    capacity.is_of(&new.chain, new.batch, [&old.processor.name, processor]).map_err(wrong)?;
+    if capacity.slo != new.slo {
+        return Err(wrong(format!("its SLO is {:.1} us", capacity.slo as f64 / 1e3)).into());
+    }
+    let pairs = new.frontier.iter().filter_map(|point| {
+        let old = capacity.frontier.iter().find(|of| of.flows == point.flows)?;
+        Some((f64::from(point.median) / f64::from(old.median.max(1)) - 1.0) * 100.0)
+    });
+    let (low, high) =
+        pairs.fold((f64::MAX, f64::MIN), |(low, high), of| (low.min(of), high.max(of)));
+    match low <= high {
+        true => Ok(format!("beside {path}, medians of the frontier are {low:+.0} to {high:+.0} %")),
+        false => Err(wrong("the frontiers have no number of flows in common".into()).into()),
+    }
+}
+
+/// Draws a frontier.
+fn plot(args: &Profile, file: &str, of: &Capacity) -> Result<(), Failure> {
+    let Some(path) = &args.plot else { return Ok(()) };
+    let points = |value: fn(&Done) -> u32| {
+        let all = of.frontier.iter();
+        all.map(|p| (f64::from(p.flows), f64::from(value(p)))).collect::<Vec<_>>()
+    };
+    let most = of.frontier.iter().map(|p| f64::from(p.median));
+    let drawn = Curves {
+        title: format!("{file}: packets in {:.1} us", of.epoch as f64 / 1e3),
+        across: Scale::log("active flows", of.frontier.iter().map(|p| f64::from(p.flows))),
+        up: Scale::linear("packets", most),
+        series: vec![
+            ("all but 1 %".into(), Look::Synthesised(2), points(|p| p.packets)),
+            ("median".into(), Look::Reference(0), points(|p| p.median)),
+        ],
+    }
+    .draw();
+    Ok(outputs::write(path, drawn).map_err(|why| format!("--plot: {why}"))?)
 }
 
 fn draw(args: &Profile, whole: &Frame, title: &str, unit: &str) -> Result<(), Failure> {

@@ -54,6 +54,56 @@ fn a_chain_is_divided_into_functions_elements_and_sources() {
     }
 }
 
+/// What a core does in an epoch: no more with more flows, in each form of the report.
+#[test]
+fn capacity_is_flows_against_packets() {
+    let folder = Folder::new();
+    let capacity = ["--capacity", "--slo", "p99=4ms"];
+    let with = |more: &[&str]| profile(&folder, &[&capacity[..], more].concat());
+    let found = json(&with(&["--json", "--plot", "a.svg"]));
+    assert_eq!((&found["epoch"], &found["batch"]), (&2_000_000.into(), &32.into()));
+    let points = |list: &str, value: &str| {
+        let of = |point: &Value| (point["flows"].as_u64().unwrap(), point[value].as_f64().unwrap());
+        found[list].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    for points in [points("frontier", "packets"), points("rates", "rate")] {
+        let falls = |pair: &[(u64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1;
+        assert!(!points.is_empty() && points.windows(2).all(falls), "{points:?}");
+    }
+    assert!(folder.read("a.svg").contains("active flows"));
+
+    // A capture with few flows ends the frontier; in a cost profile, the simulator finds what a flow costs.
+    folder.run(["gen", "gen:flows=6,count=600", "--out", "few.pcap", "--rate", "100k"]).well();
+    let few = with(&["--in", "in=few.pcap", "--costs", "a.json"]);
+    assert!(few.well().contains("the traffic has 6 flows"), "{}", few.out);
+    let costs: Value = serde_json::from_str(&folder.read("a.json")).unwrap();
+    assert_eq!(costs["capacity"]["frontier"].as_array().unwrap().len(), 3, "{costs}");
+
+    // The same chain is compared, another one is not.
+    let again = with(&["--in", "in=few.pcap", "--against", "a.json"]);
+    assert!(again.well().contains("beside a.json, medians of the frontier are"), "{}", again.out);
+    folder.file("b.click", "FromDevice(in) -> ToDevice(out);");
+    let other = ["profile", "b.click", "--seconds", "0.02", "--in", "in=few.pcap"];
+    let other = folder.run(other.iter().chain(&capacity).chain(&["--against", "a.json"]));
+    assert!(other.refused().contains("it is of another chain"), "{}", other.err);
+    let edited =
+        folder.read("a.json").replace("{\"flows\":1,\"packets\":", "{\"flows\":9,\"packets\":");
+    folder.file("bad.json", &edited);
+    let bad = with(&["--in", "in=few.pcap", "--against", "bad.json"]);
+    assert!(bad.refused().contains("the frontier has 9 flows before 2"), "{}", bad.err);
+
+    for (arguments, expected) in [
+        (&["--capacity"][..], "--slo"),
+        (&["--capacity", "--slo", "p99=0"], "--slo"),
+        (&["--slo", "p99=1ms"], "--capacity"),
+    ] {
+        let found = profile(&folder, arguments);
+        assert!(found.misused().contains(expected), "{}", found.err);
+    }
+    let tight = profile(&folder, &["--capacity", "--slo", "p99=1ns"]);
+    assert!(tight.refused().contains("a packet alone takes"), "{}", tight.err);
+}
+
 #[test]
 fn a_function_is_profiled_alone() {
     let folder = Folder::new();

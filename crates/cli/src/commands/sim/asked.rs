@@ -210,15 +210,16 @@ fn profiled(path: &str, common: &Common) -> Result<Chain, Failure> {
     if functions.is_empty() {
         return Err(format!("{path}: it has no functions and no programs").into());
     }
-    Ok(Chain {
-        name: profile.chain,
-        functions,
-        setup: 0,
-        touch: 0,
-        cools: 100_000,
-        adopt: 0,
-        source: format!("{path}: means of cycles; what a flow costs is not in it"),
-    })
+    let (mut touch, mut source) =
+        (0, format!("{path}: means of cycles; what a flow costs is not in it"));
+    if let Some(capacity) = &profile.capacity {
+        capacity.check().map_err(|why| format!("{path}: {why}"))?;
+        if let Some(line) = capacity.flow_costs(profile.processor.frequency) {
+            touch = line.slope as u64;
+            source = format!("{path}: means of cycles; what a flow costs, of its frontier");
+        }
+    }
+    Ok(Chain { name: profile.chain, functions, setup: 0, touch, cools: 100_000, adopt: 0, source })
 }
 
 impl Asked {

@@ -141,7 +141,8 @@ fn speed(text: &str) -> Result<u64, String> {
     }
 }
 
-fn slo(text: &str) -> Result<u64, String> {
+/// Nanoseconds of an SLO.
+pub(crate) fn slo(text: &str) -> Result<u64, String> {
     let of = time(text.strip_prefix("p99=").unwrap_or(text))?;
     if of == 0 { Err("an SLO is above 0".into()) } else { Ok(of) }
 }
