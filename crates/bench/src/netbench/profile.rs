@@ -32,6 +32,7 @@ impl Results {
             io: Vec::new(),
             hand_off: None,
             hops: hops.map(|of| hop(of, frequency)).collect(),
+            capacity: None,
             remarks: self.remarks.clone(),
         })
     }
