@@ -93,9 +93,10 @@ impl Frames {
         }
         let mut grouped = Self::none(self.link_type, self.is_cut);
         for group in all.chunks_exact(flows) {
-            let is_room = grouped.ends.len() + length <= MOST_FRAMES;
             let bytes = group.iter().map(|of| of.len()).max().unwrap_or(0) * length;
-            if !grouped.ends.is_empty() && !(is_room && grouped.bytes.len() + bytes <= MOST_BYTES) {
+            let is_full = grouped.ends.len() + length > MOST_FRAMES
+                || grouped.bytes.len() + bytes > MOST_BYTES;
+            if is_full && !grouped.ends.is_empty() {
                 break;
             }
             group.iter().cycle().take(length).for_each(|frame| _ = grouped.push(frame, 0));
