@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
 use dataplane::clock::Time;
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use engine::session::Path as Execution;
 
 use crate::arrivals::Arrivals;
@@ -310,7 +310,7 @@ pub(crate) fn beside_workers<T>(
         let refused = |why| Failed::Message(format!("CPU {}: {why}", cores[index]));
         bind_thread(cores[index]).map_err(refused)?;
         let mut library = Traffics::new(request, &|_| ());
-        library.part = Part { index, count: cores.len(), groups: 0 };
+        library.part = WorkerShare { index, count: cores.len(), groups: 0 };
         let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
         let mut ready = Some(ready);
         while !is_done.load(Ordering::Relaxed) {
@@ -363,7 +363,7 @@ fn work(
         size.into_iter().for_each(|size| generator.sizes.clone_from(&size.frames));
     };
     let mut library = Traffics::new(request, &resize);
-    library.part = Part { index, count: cores.len(), groups: 0 };
+    library.part = WorkerShare { index, count: cores.len(), groups: 0 };
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     let mut bare = Subject::bare(request, time, &library)?;
     for task in tasks {

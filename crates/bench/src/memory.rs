@@ -559,7 +559,7 @@ pub(crate) mod tests {
 
     use dataplane::clock::Clock;
     use dataplane::{ProgramUse, Transcript};
-    use elements::configure::Part;
+    use elements::configure::WorkerShare;
     use engine::Disk;
     use engine::session::{self, Path, Setup};
     use ir::Sources;
@@ -667,7 +667,7 @@ pub(crate) mod tests {
         let mut sources = Sources::new();
         let file = sources.add("chain", chain);
         let setup = Setup {
-            part: Part::default(),
+            part: WorkerShare::default(),
             files: &mut Disk::default(),
             devices: &mut Devices { harness: &mut harness, time: time.clone(), delay: Some(delay) },
             clock: Box::new(time),

@@ -118,7 +118,7 @@ mod tests {
     use dataplane::clock::RealClock;
     use dataplane::io::{Binding, Bindings};
     use dataplane::{ProgramUse, Transcript};
-    use elements::configure::Part;
+    use elements::configure::WorkerShare;
     use engine::Disk;
     use engine::session::{self, Path, Setup};
     use ir::Sources;
@@ -131,7 +131,7 @@ mod tests {
         let mut devices = Bindings::default();
         devices.inputs.insert("in".into(), Binding::source("gen:count=9").unwrap());
         let setup = Setup {
-            part: Part::default(),
+            part: WorkerShare::default(),
             files: &mut Disk::default(),
             devices: &mut devices,
             clock: Box::new(RealClock::new()),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use dataplane::io::dispatch_hash;
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::{Device, Received};
 use net::{Batch, Pool};
 
@@ -69,7 +69,7 @@ impl Frames {
     }
 
     /// Those that dispatch by a hash brings to a worker; nothing if there are none.
-    pub(crate) fn of_worker(&self, part: Part) -> Option<Self> {
+    pub(crate) fn of_worker(&self, part: WorkerShare) -> Option<Self> {
         let mut own = Self::none(self.link_type, self.is_cut);
         let is_own =
             |(frame, _): &(&[u8], u64)| dispatch_hash(frame) as usize % part.count == part.index;

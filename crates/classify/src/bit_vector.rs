@@ -12,7 +12,7 @@ use crate::Classifier;
 use crate::block::NO_RULE;
 use crate::linear::Packed;
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
-use crate::simd::{Bits, Isa, Level, Line, Portable, Task, run};
+use crate::simd::{Bits, CacheLine, Isa, Level, Portable, Task, run};
 
 /// Bytes that the rows of one dimension may take, and those of combinations.
 const MEMORY: usize = 4 << 20;
@@ -26,7 +26,7 @@ const PAGE: usize = 64;
 /// Pages of a table: a power of two, so that no place is outside.
 const PAGES: usize = (TABULATED as usize / PAGE + 1).next_power_of_two();
 /// Children of a node.
-const WAYS: usize = 16;
+const FANOUT: usize = 16;
 /// Cubes that a chunk of a row tells of.
 const CHUNK: usize = Bits::COUNT;
 /// Keys that a batch takes side by side.
@@ -95,7 +95,7 @@ struct Tree {
     /// The first node of each level, the root's first.
     levels: Vec<usize>,
     /// For each child of a node but the first, the greatest number below it.
-    nodes: Vec<Line>,
+    nodes: Vec<CacheLine>,
     /// How much more a segment counts than the one before.
     stride: u32,
 }
@@ -104,19 +104,19 @@ impl Tree {
     fn new(dimension: usize, starts: &[u32], stride: u32) -> Self {
         let (mut levels, mut nodes) = (Vec::new(), Vec::new());
         let mut child = 1;
-        while child * WAYS <= starts.len() {
-            child *= WAYS;
+        while child * FANOUT <= starts.len() {
+            child *= FANOUT;
         }
         while child > 0 {
             levels.push(nodes.len());
-            nodes.extend((0..=starts.len()).step_by(child * WAYS).map(|first| {
+            nodes.extend((0..=starts.len()).step_by(child * FANOUT).map(|first| {
                 // No number is above the greatest.
-                let mut node = Line([u32::MAX; WAYS]);
+                let mut node = CacheLine([u32::MAX; FANOUT]);
                 let firsts = starts[first..].iter().skip(child - 1).step_by(child);
-                node.0[..WAYS - 1].iter_mut().zip(firsts).for_each(|(to, start)| *to = start - 1);
+                node.0[..FANOUT - 1].iter_mut().zip(firsts).for_each(|(to, start)| *to = start - 1);
                 node
             }));
-            child /= WAYS;
+            child /= FANOUT;
         }
         Self { dimension, levels, nodes, stride }
     }
@@ -133,13 +133,13 @@ impl Tree {
 
     #[inline(always)]
     fn add_down<const LEVELS: usize>(&self, isa: impl Isa, keys: &[Key], at: &mut [u32; LANES]) {
-        let levels: [&[Line]; LEVELS] = std::array::from_fn(|i| &self.nodes[self.levels[i]..]);
+        let levels: [&[CacheLine]; LEVELS] = std::array::from_fn(|i| &self.nodes[self.levels[i]..]);
         let (dimension, stride) = (self.dimension % MAX_DIMENSIONS, self.stride);
         for (key, at) in keys.iter().zip(at) {
             let number = key[dimension];
             let mut node = 0;
             for level in levels {
-                node = WAYS as u32 * node + isa.above(&level[node as usize], number);
+                node = FANOUT as u32 * node + isa.above(&level[node as usize], number);
             }
             *at += stride * node;
         }

@@ -1,7 +1,7 @@
 //! Cubes in blocks of four that are compared with a key at once.
 
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet};
-use crate::simd::{CUBES, Isa, Line};
+use crate::simd::{CUBES, CacheLine, Isa};
 
 /// Says that no rule matches: greater than any rule.
 pub(crate) const NO_RULE: u32 = MAX_RULE + 1;
@@ -57,7 +57,7 @@ impl Layout {
     /// Adds a list of cubes, of which there is one at least, as blocks in a row.
     pub(crate) fn push<'a>(
         &self,
-        to: &mut Vec<Line>,
+        to: &mut Vec<CacheLine>,
         cubes: impl ExactSizeIterator<Item = &'a Cube>,
     ) {
         let mut left = cubes.len();
@@ -82,7 +82,7 @@ impl Layout {
             };
             let slots: Vec<[u32; SLOT]> = self.dimensions().map(bounds).chain([rules]).collect();
             to.extend(slots.chunks(2).map(|slots| {
-                let mut line = Line([0; 16]);
+                let mut line = CacheLine([0; 16]);
                 line.0.iter_mut().zip(slots.as_flattened()).for_each(|(to, from)| *to = *from);
                 line
             }));
@@ -90,7 +90,7 @@ impl Layout {
     }
 
     /// How many blocks of a list are compared until a rule is found.
-    pub(crate) fn compared(&self, list: &[Line], key: &Key) -> usize {
+    pub(crate) fn compared(&self, list: &[CacheLine], key: &Key) -> usize {
         for (block, i) in list.chunks(lines(self.width)).zip(1..) {
             let slots: Vec<&[u32]> = block.iter().flat_map(|line| line.0.chunks(SLOT)).collect();
             let holds = |c: usize| {
@@ -106,7 +106,11 @@ impl Layout {
 
 /// Compares a key, spread in the order of the layout, with the block of `W` dimensions at the head of some lines.
 #[inline(always)]
-pub(crate) fn find<const W: usize>(isa: impl Isa, block: &[Line], key: &Line) -> BlockMatch {
+pub(crate) fn find<const W: usize>(
+    isa: impl Isa,
+    block: &[CacheLine],
+    key: &CacheLine,
+) -> BlockMatch {
     let block = &block[..lines(W)];
     let matches = isa.matches::<W>(block, key);
     let rules = &block[W / 2].0[W % 2 * SLOT..][..SLOT];

@@ -22,7 +22,7 @@ mod updatable;
 pub use bit_vector::BitVector;
 pub use classifier::{Classifier, build};
 pub use linear::Linear;
-pub use memory::prefer_large_pages;
+pub use memory::prefer_huge_pages;
 pub use rule_list::{Edit, NoRoom, RuleList, edits};
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
 pub use simd::{Instructions, Level, equal_halves, prefetch};

@@ -3,7 +3,7 @@
 use crate::Classifier;
 use crate::block::{Layout, NO_RULE, find, lines};
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
-use crate::simd::{CUBES, Isa, Level, Line, Task, run};
+use crate::simd::{CUBES, CacheLine, Isa, Level, Task, run};
 
 /// What a lookup costs besides its blocks, as [`Classifier::cost`] counts: in a list of one block,
 /// and in a longer one, where the branch that ends the search is mostly mispredicted.
@@ -46,7 +46,7 @@ pub struct Linear {
     level: Level,
     layout: Layout,
     /// Blocks of cubes in order.
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     count: usize,
 }
 

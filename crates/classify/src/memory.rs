@@ -1,12 +1,12 @@
 //! Memory for tables that are read at random places.
 #![allow(unsafe_code, reason = "tells the kernel about memory")]
 
-/// Bytes of a large page.
+/// Bytes of a huge page.
 const LARGE: usize = 2 << 20;
 
-/// Has memory that was not written yet come in large pages, where the kernel has them and it is
+/// Has memory that was not written yet come in huge pages, where the kernel has them and it is
 /// worth it. At random places of a large table, finding small pages costs as much as the memory.
-pub fn prefer_large_pages<T>(memory: &mut [T]) {
+pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     if size_of_val(memory) >= LARGE {
         const PAGE: usize = 4096;
@@ -14,7 +14,7 @@ pub fn prefer_large_pages<T>(memory: &mut [T]) {
         let start = range.start.cast::<u8>().wrapping_add(range.start.addr().wrapping_neg() % PAGE);
         let length = (range.end.addr() - start.addr()) / PAGE * PAGE;
         // SAFETY: the pages lie within memory that is borrowed, and how large they are changes nothing in it. A kernel
-        // that does not know of large pages, or whose pages are of another size, refuses.
+        // that does not know of huge pages, or whose pages are of another size, refuses.
         unsafe { libc::madvise(start.cast(), length, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -42,9 +42,9 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_is_asked_for_in_large_pages() {
+    fn large_memory_is_asked_for_in_huge_pages() {
         let mut memory = Vec::<[u64; 8]>::with_capacity(16 * LARGE / 64);
-        prefer_large_pages(memory.spare_capacity_mut());
+        prefer_huge_pages(memory.spare_capacity_mut());
         let middle = memory.as_ptr().addr() + 8 * LARGE;
         // A kernel that was built without them knows no such flag.
         let known = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();

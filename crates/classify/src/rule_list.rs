@@ -116,10 +116,10 @@ impl RuleList {
     }
 
     /// The indices of the rules that were left out of the structure when it was built, ascending;
-    /// see [`Updatable::covered`].
-    pub fn covered(&self) -> Vec<usize> {
-        let covered = self.rules.covered().into_iter();
-        covered.filter_map(|rank| self.priorities.binary_search(&rank).ok()).collect()
+    /// see [`Updatable::shadowed`].
+    pub fn shadowed(&self) -> Vec<usize> {
+        let shadowed = self.rules.shadowed().into_iter();
+        shadowed.filter_map(|rank| self.priorities.binary_search(&rank).ok()).collect()
     }
 
     /// How many rules there are.

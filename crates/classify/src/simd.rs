@@ -9,7 +9,7 @@ use crate::rule_set::Key;
 /// A cache line of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub(crate) struct Line(pub(crate) [u32; 16]);
+pub(crate) struct CacheLine(pub(crate) [u32; 16]);
 
 /// Bits that are met with others at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -99,16 +99,16 @@ impl Level {
 /// Instructions at hand.
 pub(crate) trait Isa: Copy {
     /// Which of the line's numbers are not above this one, a bit each.
-    fn not_above(self, line: &Line, number: u32) -> u32;
+    fn not_above(self, line: &CacheLine, number: u32) -> u32;
 
     /// How many of the line's first 15 numbers are not above this one.
     #[inline(always)]
-    fn rank(self, bounds: &Line, number: u32) -> u32 {
+    fn rank(self, bounds: &CacheLine, number: u32) -> u32 {
         (self.not_above(bounds, number) & 0x7fff).count_ones()
     }
 
     /// How many of the line's numbers this one is above.
-    fn above(self, bounds: &Line, number: u32) -> u32;
+    fn above(self, bounds: &CacheLine, number: u32) -> u32;
 
     /// In which words all of these have a bit in common, as bits; all, if there are none.
     fn common<'a>(self, of: impl Iterator<Item = &'a Bits>) -> u32;
@@ -116,10 +116,10 @@ pub(crate) trait Isa: Copy {
     /// Which cubes of a block hold the key, as bits. For each of the key's first `W` numbers the block has half a
     /// line: the cubes' least numbers, then the complements of their greatest. The key's numbers stand in front of
     /// their complements.
-    fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32;
+    fn matches<const W: usize>(self, block: &[CacheLine], key: &CacheLine) -> u32;
 
     /// The key with its numbers put in this order, and behind them their complements.
-    fn spread(self, key: &Key, order: &[u32; 8]) -> Line;
+    fn spread(self, key: &Key, order: &[u32; 8]) -> CacheLine;
 }
 
 /// Code to run with the instructions at hand, on blocks of `W` lines. `run` must be
@@ -155,7 +155,7 @@ fn run_on<const W: usize>(level: Level, task: impl Task) {
     }
 }
 
-/// Asks for an element's cache lines to be brought near. It is harmless if there is none.
+/// Prefetches an element's cache lines. It is harmless if there is none.
 #[inline(always)]
 pub fn prefetch<T>(elements: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -202,12 +202,12 @@ pub(crate) struct Portable;
 
 impl Isa for Portable {
     #[inline(always)]
-    fn not_above(self, line: &Line, number: u32) -> u32 {
+    fn not_above(self, line: &CacheLine, number: u32) -> u32 {
         (0..).zip(&line.0).map(|(i, &b)| u32::from(b <= number) << i).sum()
     }
 
     #[inline(always)]
-    fn above(self, bounds: &Line, number: u32) -> u32 {
+    fn above(self, bounds: &CacheLine, number: u32) -> u32 {
         bounds.0.iter().map(|&b| u32::from(b < number)).sum()
     }
 
@@ -218,7 +218,7 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
+    fn matches<const W: usize>(self, block: &[CacheLine], key: &CacheLine) -> u32 {
         let mut outside = [0u32; CUBES];
         for (slot, d) in block.iter().flat_map(|line| line.0.as_chunks::<SLOT>().0).zip(0..W) {
             for (i, outside) in outside.iter_mut().enumerate() {
@@ -230,9 +230,9 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
+    fn spread(self, key: &Key, order: &[u32; 8]) -> CacheLine {
         let number = |i: usize| key[order[i % 8] as usize % key.len()];
-        Line(std::array::from_fn(|i| if i < 8 { number(i) } else { !number(i) }))
+        CacheLine(std::array::from_fn(|i| if i < 8 { number(i) } else { !number(i) }))
     }
 }
 
@@ -240,7 +240,7 @@ impl Isa for Portable {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Bits, Isa, Key, Line, Task};
+    use super::{Bits, CacheLine, Isa, Key, Task};
 
     #[derive(Clone, Copy)]
     pub(super) struct Avx2(());
@@ -261,7 +261,7 @@ mod x86 {
     /// A half of a line.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn half<const UPPER: bool>(line: &Line) -> __m256i {
+    fn half<const UPPER: bool>(line: &CacheLine) -> __m256i {
         let start = if UPPER { 8 } else { 0 };
         // SAFETY: a line is 64 bytes aligned to 64, of which these are 32.
         unsafe { _mm256_load_si256(line.0.as_ptr().add(start).cast()) }
@@ -269,13 +269,13 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn spread(key: &Key, order: &[u32; 8]) -> Line {
+    fn spread(key: &Key, order: &[u32; 8]) -> CacheLine {
         // SAFETY: these are 32 bytes each, and need no alignment; a line is 64 bytes aligned to 64.
         unsafe {
             let key = _mm256_loadu_si256(key.as_ptr().cast());
             let order = _mm256_loadu_si256(order.as_ptr().cast());
             let permuted = _mm256_permutevar8x32_epi32(key, order);
-            let mut line = Line([0; 16]);
+            let mut line = CacheLine([0; 16]);
             let place: *mut __m256i = line.0.as_mut_ptr().cast();
             _mm256_store_si256(place, permuted);
             _mm256_store_si256(place.add(1), _mm256_xor_si256(permuted, _mm256_set1_epi32(-1)));
@@ -285,14 +285,14 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx2")]
-    fn spread_wide(key: &Key, order: &[u32; 8]) -> Line {
+    fn spread_wide(key: &Key, order: &[u32; 8]) -> CacheLine {
         // SAFETY: these are 32 bytes each, and need no alignment; a line is 64 bytes aligned to 64.
         unsafe {
             let key = _mm256_loadu_si256(key.as_ptr().cast());
             let order = _mm256_loadu_si256(order.as_ptr().cast());
             let permuted = _mm256_permutevar8x32_epi32(key, order);
             let complement = _mm256_xor_si256(permuted, _mm256_set1_epi32(-1));
-            let mut line = Line([0; 16]);
+            let mut line = CacheLine([0; 16]);
             let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(permuted), complement);
             _mm512_store_si512(line.0.as_mut_ptr().cast(), both);
             line
@@ -301,10 +301,10 @@ mod x86 {
 
     impl Isa for Avx2 {
         #[inline(always)]
-        fn not_above(self, line: &Line, number: u32) -> u32 {
+        fn not_above(self, line: &CacheLine, number: u32) -> u32 {
             #[inline]
             #[target_feature(enable = "avx2")]
-            fn not_above(line: &Line, number: u32) -> u32 {
+            fn not_above(line: &CacheLine, number: u32) -> u32 {
                 let number = _mm256_set1_epi32(number.cast_signed());
                 let not_above = |numbers| {
                     let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(numbers, number), number);
@@ -317,10 +317,10 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn above(self, bounds: &Line, number: u32) -> u32 {
+        fn above(self, bounds: &CacheLine, number: u32) -> u32 {
             #[inline]
             #[target_feature(enable = "avx2,popcnt")]
-            fn above(bounds: &Line, number: u32) -> u32 {
+            fn above(bounds: &CacheLine, number: u32) -> u32 {
                 let number = _mm256_set1_epi32(number.cast_signed());
                 let not_below = |bounds| {
                     let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(bounds, number), bounds);
@@ -357,10 +357,10 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
+        fn matches<const W: usize>(self, block: &[CacheLine], key: &CacheLine) -> u32 {
             #[inline]
             #[target_feature(enable = "avx2")]
-            fn matches<const W: usize>(block: &[Line], key: &Line) -> u32 {
+            fn matches<const W: usize>(block: &[CacheLine], key: &CacheLine) -> u32 {
                 let flip = _mm256_set_epi32(-1, -1, -1, -1, 0, 0, 0, 0);
                 let mut all = _mm256_set1_epi32(-1);
                 let block = &block[..W.div_ceil(2)];
@@ -380,7 +380,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
+        fn spread(self, key: &Key, order: &[u32; 8]) -> CacheLine {
             // SAFETY: an `Avx2` is made where the processor has these features only.
             unsafe { spread(key, order) }
         }
@@ -388,10 +388,10 @@ mod x86 {
 
     impl Isa for Avx512 {
         #[inline(always)]
-        fn not_above(self, line: &Line, number: u32) -> u32 {
+        fn not_above(self, line: &CacheLine, number: u32) -> u32 {
             #[inline]
             #[target_feature(enable = "avx512f")]
-            fn not_above(line: &Line, number: u32) -> u32 {
+            fn not_above(line: &CacheLine, number: u32) -> u32 {
                 // SAFETY: a line is 64 bytes aligned to 64.
                 let line = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
                 let number = _mm512_set1_epi32(number.cast_signed());
@@ -402,10 +402,10 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn above(self, bounds: &Line, number: u32) -> u32 {
+        fn above(self, bounds: &CacheLine, number: u32) -> u32 {
             #[inline]
             #[target_feature(enable = "avx512f,popcnt")]
-            fn above(bounds: &Line, number: u32) -> u32 {
+            fn above(bounds: &CacheLine, number: u32) -> u32 {
                 // SAFETY: a line is 64 bytes aligned to 64.
                 let bounds = unsafe { _mm512_load_si512(bounds.0.as_ptr().cast()) };
                 let number = _mm512_set1_epi32(number.cast_signed());
@@ -436,12 +436,12 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
+        fn matches<const W: usize>(self, block: &[CacheLine], key: &CacheLine) -> u32 {
             #[inline]
             #[target_feature(enable = "avx512f")]
-            fn matches<const W: usize>(block: &[Line], key: &Line) -> u32 {
+            fn matches<const W: usize>(block: &[CacheLine], key: &CacheLine) -> u32 {
                 // SAFETY: a line is 64 bytes aligned to 64.
-                let load = |line: &Line| unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
+                let load = |line: &CacheLine| unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
                 let key = load(key);
                 // The places of the first two numbers, and of their complements.
                 let first = _mm512_set_epi32(9, 9, 9, 9, 1, 1, 1, 1, 8, 8, 8, 8, 0, 0, 0, 0);
@@ -461,7 +461,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
+        fn spread(self, key: &Key, order: &[u32; 8]) -> CacheLine {
             // SAFETY: an `Avx512` is made where the processor has these features only.
             unsafe { spread_wide(key, order) }
         }
@@ -475,7 +475,7 @@ mod tests {
     use super::*;
 
     struct Compare<'a> {
-        lines: &'a [Line],
+        lines: &'a [CacheLine],
         order: &'a [u32; 8],
         key: &'a Key,
         bits: &'a [Bits],
@@ -510,7 +510,7 @@ mod tests {
                 0..=4,
             ),
         ) {
-            let lines: Vec<Line> = lines.into_iter().map(Line).collect();
+            let lines: Vec<CacheLine> = lines.into_iter().map(CacheLine).collect();
             let bits: Vec<Bits> = bits.into_iter().map(Bits).collect();
             let of = |level| {
                 let mut found = Vec::new();

@@ -4,19 +4,19 @@
 //! (TupleMerge, Daly et al.), and mostly to none at all. The others stand in trees: a node compares the number of one
 //! dimension with up to 15 bounds at once, so that thousands of rules are told apart in three or four steps wherever
 //! their bounds lie (HyperSplit's choice of bounds, but many at a time). Both end in leaves, short lists that are compared
-//! four cubes at once. The keys of a batch go side by side, each step bringing near what the next one reads. Tables and
+//! four cubes at once. The keys of a batch go side by side, each step prefetching what the next one reads. Tables and
 //! trees are taken by their least rules: whoever writes rules mostly puts narrow ones first, so that many keys have found
 //! theirs in the first table, and go past all that has only greater ones.
 
 use crate::Classifier;
 use crate::block::{self, Layout, NO_RULE};
 use crate::rule_set::{Key, MAX_DIMENSIONS, RuleSet};
-use crate::simd::{Isa, Level, Line, Portable, Task, prefetch, run};
+use crate::simd::{CacheLine, Isa, Level, Portable, Task, prefetch, run};
 
 mod grow;
 
 /// Children of a node.
-const WAYS: usize = 16;
+const FANOUT: usize = 16;
 /// What takes no more bytes than this is in a near cache anyway.
 const NEAR: usize = 32 << 10;
 /// Keys that a batch takes through the forest side by side.
@@ -56,7 +56,7 @@ struct Table {
 impl Table {
     /// The slot of a spread key.
     #[inline(always)]
-    fn slot(&self, key: &Line) -> usize {
+    fn slot(&self, key: &CacheLine) -> usize {
         let number = |(place, mask): (usize, u32)| u64::from(key.0[place % MAX_DIMENSIONS] & mask);
         let [a, b] = self.numbers;
         self.first + (hash(number(a), number(b)) >> self.shift) as usize
@@ -98,7 +98,7 @@ pub struct Forest {
     /// Nodes and leaves. A node has a line of bounds and one of children: child `i` takes numbers from `bounds[i - 1]` on
     /// and below `bounds[i]`. Unused bounds are at the end and repeat the last. Behind the 15 bounds stands the
     /// dimension's place in spread keys.
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     /// Nodes of trees, and cubes in leaves.
     nodes: usize,
     entries: usize,
@@ -118,11 +118,11 @@ impl Forest {
 
     /// The child of a node that a spread key belongs to.
     #[inline(always)]
-    fn child(&self, isa: impl Isa, node: u32, key: &Line) -> u32 {
+    fn child(&self, isa: impl Isa, node: u32, key: &CacheLine) -> u32 {
         let [bounds, children] =
             self.lines[node as usize..].first_chunk().expect("a node has two lines");
-        let number = key.0[bounds.0[WAYS - 1] as usize % MAX_DIMENSIONS];
-        children.0[isa.rank(bounds, number) as usize % WAYS]
+        let number = key.0[bounds.0[FANOUT - 1] as usize % MAX_DIMENSIONS];
+        children.0[isa.rank(bounds, number) as usize % FANOUT]
     }
 }
 
@@ -165,7 +165,7 @@ struct Walk<'a> {
 impl Task for Walk<'_> {
     #[inline(always)]
     fn run<const W: usize>(self, isa: impl Isa) {
-        let mut keys = [Line([0; 16]); LANES];
+        let mut keys = [CacheLine([0; 16]); LANES];
         let far = self.forest.memory > NEAR;
         for (from, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
             for (key, from) in keys.iter_mut().zip(from) {
@@ -195,15 +195,15 @@ impl Forest {
 
     /// Takes so many of the spread keys through one part after the other, and gives the least rule for each. A key goes
     /// past parts whose rules are all greater than what it found before. No branch depends on where a single key goes.
-    /// With `FAR`, each step brings near what the next one reads.
+    /// With `FAR`, each step prefetches what the next one reads.
     #[inline(always)]
     fn walk<const W: usize, const FAR: bool>(
         &self,
         isa: impl Isa,
-        keys: &[Line; LANES],
+        keys: &[CacheLine; LANES],
         count: usize,
-    ) -> [Line; 2] {
-        let mut best = [Line([NO_RULE; 16]); 2];
+    ) -> [CacheLine; 2] {
+        let mut best = [CacheLine([NO_RULE; 16]); 2];
         let mut at = [EMPTY; LANES];
         let all = u32::MAX >> (LANES - count);
         for part in &self.parts {

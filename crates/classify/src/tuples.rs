@@ -265,7 +265,7 @@ fn covers(mask: &Key, other: &Key) -> bool {
     (0..MAX_DIMENSIONS).all(|d| mask[d] & other[d] == other[d])
 }
 
-/// Ways to round the bits of a table down, coarse first.
+/// Masks that round the bits of a table down, coarse first.
 const GRAINS: usize = 3;
 
 /// The leading bits that all numbers of a cube share in a dimension with this greatest number,

@@ -51,7 +51,7 @@ struct Base {
     /// The same rules, numbered the same, for lookups that must pass some over.
     tuples: Tuples,
     /// Those that no key gets to while none is passed over: earlier ones hold all of theirs.
-    covered: Tuples,
+    shadowed: Tuples,
     greatest: Key,
     /// The rules' cubes in order of priority. The structure numbers them by place.
     cubes: Vec<Cube>,
@@ -82,7 +82,7 @@ impl Base {
         let mut rules = RuleSet::new(&greatest, cubes.len());
         let mut places = HashMap::with_capacity_and_hasher(cubes.len(), Mixing::default());
         let mut tuples = Tuples::new(greatest, cubes.len());
-        let mut covered = Tuples::new(greatest, 0);
+        let mut shadowed = Tuples::new(greatest, 0);
         let (mut effort, mut together) = (EFFORT * cubes.len(), EFFORT * cubes.len());
         for (place, (priority, cube)) in (0..).zip(&cubes) {
             places.entry(*priority).or_insert(place);
@@ -100,7 +100,7 @@ impl Base {
                         && are_covering(&cubes[..place as usize], cube, &mut together)
                 };
                 if cover.is_some() || of_several() {
-                    covered.insert(cube, place.into());
+                    shadowed.insert(cube, place.into());
                     continue;
                 }
             }
@@ -109,13 +109,13 @@ impl Base {
             debug_assert_eq!(pushed, Ok(()), "there is room for as many as there are");
         }
         let (priorities, cubes) = cubes.into_iter().unzip();
-        Self { classifier: build(&rules), tuples, covered, greatest, cubes, priorities, places }
+        Self { classifier: build(&rules), tuples, shadowed, greatest, cubes, priorities, places }
     }
 
     /// The place of the first cube that holds a key and is not passed over.
     fn first(&self, key: &Key, wanted: impl Fn(u64) -> bool) -> Option<u64> {
         let first = self.tuples.lookup(key, u64::MAX, &wanted);
-        self.covered.lookup(key, first.unwrap_or(u64::MAX), wanted).or(first)
+        self.shadowed.lookup(key, first.unwrap_or(u64::MAX), wanted).or(first)
     }
 
     /// Marks the cubes of a rule; whether it was here and not marked.
@@ -241,8 +241,8 @@ impl Updatable {
 
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        let Base { tuples, covered, .. } = &*self.base;
-        let tables = tuples.memory() + covered.memory() + self.fresh.memory();
+        let Base { tuples, shadowed, .. } = &*self.base;
+        let tables = tuples.memory() + shadowed.memory() + self.fresh.memory();
         let rules = self.base.cubes.len() * size_of::<(Cube, u64, u64, u32)>();
         self.base.classifier.memory() + tables + rules
     }
@@ -250,10 +250,10 @@ impl Updatable {
     /// The priorities of the rules that are not in the structure that was built, because no key gets
     /// to any of their cubes while the rules before them stay; ascending. Some may be missed where
     /// there are very many.
-    pub fn covered(&self) -> Vec<u64> {
-        let mut covered = vec![false; self.base.cubes.len()];
-        self.base.covered.cubes().for_each(|(place, _)| covered[place as usize] = true);
-        let cubes: Vec<(u64, bool)> = self.base.priorities.iter().copied().zip(covered).collect();
+    pub fn shadowed(&self) -> Vec<u64> {
+        let mut shadowed = vec![false; self.base.cubes.len()];
+        self.base.shadowed.cubes().for_each(|(place, _)| shadowed[place as usize] = true);
+        let cubes: Vec<(u64, bool)> = self.base.priorities.iter().copied().zip(shadowed).collect();
         let rules = cubes.chunk_by(|a, b| a.0 == b.0);
         rules.filter(|rule| rule.iter().all(|cube| cube.1)).map(|rule| rule[0].0).collect()
     }

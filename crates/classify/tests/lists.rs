@@ -117,7 +117,7 @@ fn rules_without_end_can_be_put_in_front_and_behind() {
 }
 
 #[test]
-fn covered_rules_are_found_once_nothing_covers_them() {
+fn shadowed_rules_are_found_once_nothing_covers_them() {
     let random = &mut Rng::with_seed(1);
     let everything = |low| {
         let mut cube = RuleSet::new(&GREATEST, 1).everything(0);
@@ -131,9 +131,9 @@ fn covered_rules_are_found_once_nothing_covers_them() {
     rules.insert(20, (3, vec![everything(5)]));
     rules.insert(10, (4, vec![everything(8)]));
     let mut changing = list(&rules);
-    let covered = changing.covered().len();
+    let shadowed = changing.shadowed().len();
     // Those in front are not, nor those with a low number.
-    assert!(covered > 150 && covered < 290, "{covered}");
+    assert!(shadowed > 150 && shadowed < 290, "{shadowed}");
     check(&changing, &rules);
     for index in [10, 20] {
         changing.remove(index);
@@ -144,7 +144,7 @@ fn covered_rules_are_found_once_nothing_covers_them() {
     changing.insert(0, 5, &[everything(0)]).expect("room");
     rules.insert(0, (5, vec![everything(0)]));
     check(&changing, &rules);
-    assert_eq!(list(&rules).covered(), (1..rules.len()).collect::<Vec<_>>());
+    assert_eq!(list(&rules).shadowed(), (1..rules.len()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn rules_that_several_cover_together_are_found_once_one_of_these_is_gone() {
     rules.extend(over.map(|cube| (4, vec![cube])));
     rules.extend((0..50).map(|_| (0, vec![cube(random)])));
     let mut changing = list(&rules);
-    assert_eq!(changing.covered(), (3..rules.len()).collect::<Vec<_>>());
+    assert_eq!(changing.shadowed(), (3..rules.len()).collect::<Vec<_>>());
     check(&changing, &rules);
     for _ in 0..3 {
         changing.remove(1);
@@ -172,5 +172,5 @@ fn rules_that_several_cover_together_are_found_once_one_of_these_is_gone() {
     }
     // Nearly everything is not everything.
     let gap = [(1, vec![span(0, 9)]), (2, vec![span(11, last)]), (3, vec![span(0, last)])];
-    assert_eq!(list(&gap).covered(), []);
+    assert_eq!(list(&gap).shadowed(), []);
 }

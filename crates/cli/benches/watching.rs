@@ -20,7 +20,7 @@ use dataplane::clock::RealClock;
 use dataplane::io::{Binding, Bindings};
 use dataplane::{ProgramUse, Reading, Router, Transcript};
 use elements::Element;
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::context::Context;
 use engine::session::{self, Path, Setup};
 use ir::{Model, Port, Sources};
@@ -80,7 +80,7 @@ fn started(name: &str, text: String, source: Option<String>) -> Router {
     let source = source.map(|source| Binding::source(&source).expect("a generator"));
     bindings.inputs.extend(source.map(|source| ("in".to_string(), source)));
     let setup = Setup {
-        part: Part::default(),
+        part: WorkerShare::default(),
         files: &mut Disk(Folder::new("")),
         devices: &mut bindings,
         clock: Box::new(RealClock::new()),

@@ -246,7 +246,7 @@ impl<'a> Text<'a> {
     }
 
     /// Replaces variables by their values: `$name`, `${name}`, `${name-default}`, `${name:-default}` (the
-    /// default takes the place of an empty value, too), `$?`, `$#` and
+    /// default replaces an empty value, too), `$?`, `$#` and
     /// `$(call)`, in bare text and inside double quotes (where the value is escaped), but not inside
     /// single quotes or comments. What `lookup` does not know stays as it is.
     ///
@@ -448,7 +448,7 @@ enum Reference<'a> {
 }
 
 enum VariableReference<'a> {
-    /// The default also takes the place of an empty value if `fills_empty`.
+    /// The default also replaces an empty value if `fills_empty`.
     Name {
         name: &'a str,
         default: Option<&'a str>,

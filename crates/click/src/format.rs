@@ -1,4 +1,4 @@
-//! The formatter: prints a file in one canonical way.
+//! The formatter: prints a file in its canonical form.
 //!
 //! Statements stand on lines of their own, two spaces deeper in each compound and group; at most one
 //! blank line between them stays. What fits on a line is printed on it; else a chain breaks before its

@@ -13,7 +13,7 @@ use crate::symbolic::execute::{Chain, Cut, MAX_LENGTH, MAX_STEPS, Machine, Order
 use crate::symbolic::simplify::simplify;
 
 /// So much work is done in vain at the most until all stages of a chain are small enough; in steps
-/// and inputs that ways come to.
+/// and inputs that paths come to.
 const MAX_VAIN: usize = 500_000;
 
 /// What a chain became.
@@ -23,7 +23,7 @@ pub struct Synthesis {
     pub programs: Vec<Program>,
     /// What kept the chain from becoming one program.
     pub notes: Vec<Note>,
-    /// Work that it was, that in vain included: steps that were taken, and inputs that ways came to.
+    /// Work that it was, that in vain included: steps that were taken, and inputs that paths came to.
     pub work: usize,
 }
 
@@ -63,7 +63,7 @@ pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
 }
 
 /// The same with the paths that few packets take, to compare chains with each other. Where that makes
-/// too many ways it is as [`synthesize`].
+/// too many paths it is as [`synthesize`].
 pub fn synthesize_rare_paths(graph: &Graph, models: &[Model]) -> Synthesis {
     let whole = Chain { explore_rare_paths: true, ..chain(graph, models) };
     let whole = programs(whole, &mut Cache::default(), simplify).tell_lists(graph);
@@ -148,7 +148,7 @@ impl Synthesizer {
     }
 
     /// Makes programs for the chain as it is: the same as [`synthesize`] or [`synthesize_tables`] does. Where only rules
-    /// changed that the ways of packets do not depend on, they are exchanged.
+    /// changed that the paths of packets do not depend on, they are exchanged.
     pub fn synthesize(&mut self) -> Synthesis {
         let last = self.last.take().filter(|_| !self.tables);
         let synthesis = last.and_then(|last| self.exchange(last)).unwrap_or_else(|| {
@@ -206,7 +206,7 @@ fn programs(chain: Chain<'_>, cache: &mut Cache, simplify: impl Fn(&mut Draft)) 
 struct Made {
     /// Their program, if there is one.
     program: Option<Program>,
-    /// The inputs that its ways come to.
+    /// The inputs that its paths come to.
     inputs: HashSet<Port>,
 }
 
@@ -214,7 +214,7 @@ struct Made {
 struct Making<'a> {
     chain: Chain<'a>,
     made: BTreeMap<Port, Made>,
-    /// Entries behind which ways multiply, or may.
+    /// Entries behind which paths multiply, or may.
     multiply: HashSet<Port>,
     /// Work that was done in vain.
     vain: usize,
@@ -251,9 +251,9 @@ impl Making<'_> {
             // Abreast they show where.
             _ if self.multiply.insert(entry) => return vec![entry],
             Some(Cut::Long(at)) => (at, format!("more than {MAX_LENGTH} elements lead here")),
-            Some(Cut::Many(at, ways)) => {
+            Some(Cut::Many(at, paths)) => {
                 self.multiply.insert(at);
-                (at, format!("{ways} paths lead here and multiply"))
+                (at, format!("{paths} paths lead here and multiply"))
             }
             None => {
                 self.leave_out(entry, format!("more than {MAX_STEPS} steps lead on from here"));

@@ -77,26 +77,26 @@ fn program(text: &str) -> (Graph, Program) {
     (graph, program.clone())
 }
 
-/// Steps of the way with the fewest steps to an exit that comes through the most inputs, of those that leave.
-fn shortest_long_way(program: &Program) -> Vec<StepId> {
+/// Steps of the path with the fewest steps to an exit that comes through the most inputs, of those that leave.
+fn shortest_long_path(program: &Program) -> Vec<StepId> {
     let leaves = |exit: &Exit| matches!(exit.barrier, Some(Barrier::Opaque(_)));
     let leaving = || program.exits().map(|(_, exit)| exit).filter(|exit| leaves(exit));
     let longest = leaving().map(|exit| exit.visited.len()).max().expect("an exit");
-    let mut ways: Vec<Option<Vec<StepId>>> = vec![None; program.steps.len()];
+    let mut paths: Vec<Option<Vec<StepId>>> = vec![None; program.steps.len()];
     for (i, step) in program.steps.iter().enumerate().rev() {
         let at = StepId(i as u32);
-        ways[i] = match step {
+        paths[i] = match step {
             Step::Exit(exit) => (leaves(exit) && exit.visited.len() == longest).then(|| vec![at]),
             step => {
-                let on = step.next().filter_map(|n| ways[n.0 as usize].clone());
-                on.min_by_key(Vec::len).map(|mut way| {
-                    way.insert(0, at);
-                    way
+                let on = step.next().filter_map(|n| paths[n.0 as usize].clone());
+                on.min_by_key(Vec::len).map(|mut path| {
+                    path.insert(0, at);
+                    path
                 })
             }
         };
     }
-    ways.remove(0).expect("a way")
+    paths.remove(0).expect("a path")
 }
 
 const ROUTER: &str = "elementclass R { $ip |
@@ -118,10 +118,10 @@ fn routers(count: usize) -> String {
 fn ten_routers_ask_no_more_than_one() {
     let (_, one) = program(&routers(1));
     let (graph, ten) = program(&routers(10));
-    let ways = [&one, &ten].map(|p| shortest_long_way(p).len());
+    let paths = [&one, &ten].map(|p| shortest_long_path(p).len());
     // Packets with options go on to the next router, too: they are told apart from broken ones first.
-    assert!(ways[1] <= ways[0] + 1, "{}", ten.text(&graph));
-    // Of the packets that go all the way, those whose source nothing asks to fix.
+    assert!(paths[1] <= paths[0] + 1, "{}", ten.text(&graph));
+    // Of the packets that go the whole path, those whose source nothing asks to fix.
     let written = |e: &Exit| e.writes.bytes.iter().any(|w| w.offset == 26);
     let leaves = |e: &Exit| matches!(e.barrier, Some(Barrier::Opaque(_)));
     let all = ten.exits().map(|(_, e)| e).filter(|e| leaves(e) && !written(e));
@@ -244,22 +244,22 @@ fn a_list_asks_nothing_that_was_decided_by_what_was_written() {
     }
 }
 
-/// Stages of classifiers that each fork a chain so many times; each way writes something of its
+/// Stages of classifiers that each fork a chain so many times; each path writes something of its
 /// own, and they join again.
-fn forks(stages: usize, ways: usize) -> String {
+fn forks(stages: usize, paths: usize) -> String {
     let (mut classifiers, mut writes) = (String::new(), String::new());
     for i in 0..stages {
         let next = if i + 1 < stages { format!("c{}", i + 1) } else { "out".into() };
-        let pattern = |way: usize| {
-            let (byte, bit) = (12 + (i + way / 8) % 20, 1 << (way % 8));
+        let pattern = |path: usize| {
+            let (byte, bit) = (12 + (i + path / 8) % 20, 1 << (path % 8));
             format!("{byte}/{bit:02x}%{bit:02x}")
         };
-        let patterns: Vec<String> = (1..ways).map(pattern).collect();
+        let patterns: Vec<String> = (1..paths).map(pattern).collect();
         classifiers += &format!("c{i} :: Classifier({}, -);", patterns.join(", "));
-        for way in 1..ways {
-            writes += &format!("c{i}[{}] -> Paint({}) -> {next};", way - 1, (i + way) % 256);
+        for path in 1..paths {
+            writes += &format!("c{i}[{}] -> Paint({}) -> {next};", path - 1, (i + path) % 256);
         }
-        writes += &format!("c{i}[{}] -> SetIPDSCP({}) -> {next};", ways - 1, i % 64);
+        writes += &format!("c{i}[{}] -> SetIPDSCP({}) -> {next};", paths - 1, i % 64);
     }
     format!(
         "out :: Counter -> ToDump(out); {classifiers} {writes}
@@ -269,8 +269,8 @@ fn forks(stages: usize, ways: usize) -> String {
 
 #[test]
 fn a_chain_whose_ways_multiply_is_cut_into_stages() {
-    for (stages, ways) in [(32, 2), (150, 2), (20, 7)] {
-        let (graph, synthesis) = synthesis(&forks(stages, ways));
+    for (stages, paths) in [(32, 2), (150, 2), (20, 7)] {
+        let (graph, synthesis) = synthesis(&forks(stages, paths));
         assert!(synthesis.programs.len() > 2);
         assert_eq!(synthesis.notes.len() + 1, synthesis.programs.len());
         for note in &synthesis.notes {
@@ -356,14 +356,14 @@ fn lists_of_rules_that_follow_each_other_are_told_of() {
 }
 
 #[test]
-fn a_list_is_told_of_once_however_many_of_its_rules_can_match_on_each_way() {
+fn a_list_is_shown_once_however_many_of_its_rules_can_match_on_each_path() {
     let networks: Vec<String> = (0..20).map(|i| format!("src net 10.{i}.0.0/16")).collect();
     let pattern = |i: usize| format!("src net 10.{}.0.0/16 and dst port {i}", i % 3);
     let ports: Vec<String> = (0..20).map(pattern).collect();
-    let ways: String = (0..21).map(|i| format!("a[{i}] -> Paint({i}) -> b;")).collect();
+    let paths: String = (0..21).map(|i| format!("a[{i}] -> Paint({i}) -> b;")).collect();
     let text = format!(
         "a :: IPClassifier({}, -); b :: IPFilter(allow {}, deny all) -> Discard;
-         FromDump(in) -> MarkIPHeader -> a; {ways}",
+         FromDump(in) -> MarkIPHeader -> a; {paths}",
         networks.join(", "),
         ports.join(", allow ")
     );
@@ -394,7 +394,7 @@ fn rules_are_exchanged_where_ways_do_not_depend_on_them() {
     let (graph, models) = chain(&filters([&first, &second]));
     let mut synthesizer = Synthesizer::new(graph.clone(), models);
     assert!(synthesizer.synthesize().work > 0);
-    // A change, and whether ways stay what they are.
+    // A change, and whether paths stay what they are.
     type Change = fn(&mut Vec<&str>, &mut Vec<&str>);
     let changes: [(Change, bool); 9] = [
         (|first, _| first.insert(7, "deny tcp && src 7.7.7.7"), true),
@@ -459,7 +459,7 @@ fn words(program: &Program, term: TermId) -> String {
 
 /// The program without its lists of rules, and these in an order that does not depend on which number is
 /// asked first.
-fn plainly(graph: &Graph, program: &Program) -> (String, Vec<String>) {
+fn comparable(graph: &Graph, program: &Program) -> (String, Vec<String>) {
     let mut lists = Vec::new();
     let mut rest = program.clone();
     for step in &mut rest.steps {
@@ -501,7 +501,7 @@ fn plainly(graph: &Graph, program: &Program) -> (String, Vec<String>) {
 }
 
 #[test]
-fn ways_that_rules_change_are_as_if_all_were_new() {
+fn paths_that_rules_change_are_as_if_all_were_new() {
     let of = |protocol: &str, all: usize| -> Vec<String> {
         (1..=all).map(|i| format!("allow {protocol} && src 10.0.0.{i} && dst port {i}")).collect()
     };
@@ -573,7 +573,7 @@ fn ways_that_rules_change_are_as_if_all_were_new() {
         assert_eq!(synthesis.programs.len(), expected.programs.len(), "change {number}");
         for (program, expected) in synthesis.programs.iter().zip(&expected.programs) {
             assert!(is_well_formed(program), "change {number}");
-            let [program, expected] = [program, expected].map(|p| plainly(&graph, p));
+            let [program, expected] = [program, expected].map(|p| comparable(&graph, p));
             assert_eq!(program, expected, "change {number}");
         }
     }
@@ -670,6 +670,6 @@ fn simplified_programs_are_not_larger_than_they_may() {
     let (plain, simple) = (synthesize_unsimplified(&graph, &models), synthesize(&graph, &models));
     let steps = |s: &Synthesis| s.programs.iter().map(|p| p.steps.len()).sum::<usize>();
     assert!(steps(&simple) < 2 * steps(&plain));
-    let way = |s: &Synthesis| shortest_long_way(&s.programs[0]).len();
-    assert!(way(&simple) < way(&plain));
+    let path = |s: &Synthesis| shortest_long_path(&s.programs[0]).len();
+    assert!(path(&simple) < path(&plain));
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use elements::context::{Core, Tally};
+use elements::context::{Tally, WorkerResources};
 use elements::element_state::ElementState;
 use ir::model::StateKind;
 use ir::{StateValue, Store};
@@ -295,7 +295,7 @@ impl Plan {
 /// All that goes from one router to the next, in a form that another thread can take.
 pub struct Handover {
     /// The worker's clock, pool and random numbers.
-    pub(crate) core: Core,
+    pub(crate) core: WorkerResources,
     pub(crate) state: HandoverState,
     /// Errors that elements met.
     pub(crate) errors: u64,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use elements::Element;
 use elements::configure::{Failed, Initialize};
 use elements::context::Context;
-use elements::device::{ControlSocketRequest, Owned, Wake};
+use elements::device::{ControlSocketRequest, OwnedPorts, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
 use elements::element_state::ElementState;
 use elements::interpreted::{Decisions, Interpreter};
@@ -201,11 +201,11 @@ impl Element for Interpreted {
         self.native(cx.now(), |element| element.run(cx))
     }
 
-    fn owned(&self) -> Vec<Owned> {
+    fn owned(&self) -> Vec<OwnedPorts> {
         self.element.borrow().owned()
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> Result<(), String> {
         self.element.get_mut().steer(owned)
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use elements::configure::{Devices, Part};
-use elements::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
+use elements::configure::{Devices, WorkerShare};
+use elements::device::{Device, DeviceRequest, Event, OwnedPorts, Received, Wake};
 use net::{Batch, Pool};
 
 use crate::io::Bindings;
@@ -90,7 +90,7 @@ impl Ports {
     /// The devices of so many workers with the same bindings.
     pub fn of_workers(bindings: &Bindings, workers: usize) -> Vec<Self> {
         let of = |index| Bindings {
-            part: Part { index, count: workers, ..bindings.part },
+            part: WorkerShare { index, count: workers, ..bindings.part },
             ..bindings.clone()
         };
         let first = Self::new(Box::new(of(0)));
@@ -217,7 +217,7 @@ impl Device for Handle {
         self.0.with(|device| device.wait_on())
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> Result<(), String> {
         self.0.with(|device| device.steer(owned))
     }
 

@@ -28,8 +28,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use elements::Element;
-use elements::context::{Context, Core, Outputs, Services, Tally};
-use elements::device::{ControlSocketRequest, Owned};
+use elements::context::{Context, Outputs, Services, Tally, WorkerResources};
+use elements::device::{ControlSocketRequest, OwnedPorts};
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
 use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason};
@@ -184,7 +184,7 @@ struct Nodes {
 /// A chain, ready to run or running on this thread.
 pub struct Router {
     nodes: Nodes,
-    core: Core,
+    core: WorkerResources,
     clock: Box<dyn Clock>,
     /// Elements with tasks, in the order of their turns.
     tasks: Vec<Turn>,
@@ -279,7 +279,7 @@ impl Router {
         let functions = Rc::new(functions);
         let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None);
         let tasks = tasks.map(|n| Turn::new(graph, &nodes, n)).collect();
-        let mut core = Core::new(seed);
+        let mut core = WorkerResources::new(seed);
         let mut clock = clock;
         core.now = clock.now();
         Self {
@@ -407,7 +407,7 @@ impl Router {
     }
 
     /// What elements give out.
-    fn owned(&self) -> Vec<Owned> {
+    fn owned(&self) -> Vec<OwnedPorts> {
         let cells = self.nodes.nodes.iter().filter_map(|node| node.cell.as_ref());
         cells.flat_map(|cell| cell.element.owned()).collect()
     }
@@ -556,7 +556,7 @@ impl Router {
     }
 
     /// The worker's possessions.
-    pub fn core(&mut self) -> &mut Core {
+    pub fn core(&mut self) -> &mut WorkerResources {
         &mut self.core
     }
 
@@ -675,7 +675,7 @@ impl Nodes {
     /// is at work already.
     fn lend<R>(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         work: impl FnOnce(&mut dyn Element, &mut Context<'_>) -> R,
     ) -> Option<R> {
@@ -685,7 +685,7 @@ impl Nodes {
     /// The same, where a packet may be among what is returned, which left by an output.
     fn lend_for<R>(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         work: impl FnOnce(&mut dyn Element, &mut Context<'_>) -> R,
         packet: impl FnOnce(&mut R) -> Option<(usize, &mut Packet)>,
@@ -703,7 +703,7 @@ impl Nodes {
     }
 
     /// Puts what an element emitted on the stack, the first emitted on top.
-    fn collect(&mut self, core: &mut Core, node: NodeId, cell: &mut Cell) {
+    fn collect(&mut self, core: &mut WorkerResources, node: NodeId, cell: &mut Cell) {
         if cell.outputs.is_empty() {
             return;
         }
@@ -721,7 +721,7 @@ impl Nodes {
         }
     }
 
-    fn wake(&mut self, core: &mut Core, node: NodeId) {
+    fn wake(&mut self, core: &mut WorkerResources, node: NodeId) {
         self.settle(core);
         if node >= self.elements {
             self.follow_no_longer(core, node);
@@ -730,7 +730,7 @@ impl Nodes {
         self.deliver(core);
     }
 
-    fn run(&mut self, core: &mut Core, node: NodeId) -> Work {
+    fn run(&mut self, core: &mut WorkerResources, node: NodeId) -> Work {
         let work = self.lend(core, node, |element, cx| element.run(cx)).unwrap_or(Work::Idle);
         self.deliver(core);
         work
@@ -738,7 +738,7 @@ impl Nodes {
 
     /// Asks the elements, the last declared first, whether one takes over the stops that the
     /// driver was told.
-    fn take_over_stop(&mut self, core: &mut Core) -> bool {
+    fn take_over_stop(&mut self, core: &mut WorkerResources) -> bool {
         self.settle(core);
         for _ in 0..MAX_STOPS {
             let taken = (0..self.nodes.len())
@@ -769,7 +769,7 @@ impl Nodes {
 
     /// Carries everything on the stack to the end of its way, then writes the handlers that
     /// were put off.
-    fn deliver(&mut self, core: &mut Core) {
+    fn deliver(&mut self, core: &mut WorkerResources) {
         self.carry(core);
         for _ in 0..MAX_LATER_WRITES {
             let Some(LaterWrite { from, handler, value }) = self.later.pop_front() else { return };
@@ -780,14 +780,14 @@ impl Nodes {
         }
     }
 
-    fn pull_from(&mut self, core: &mut Core, from: Port) -> Option<Packet> {
+    fn pull_from(&mut self, core: &mut WorkerResources, from: Port) -> Option<Packet> {
         let pull = |element: &mut dyn Element, cx: &mut Context<'_>| element.pull(from.port, cx);
         let pulled = self.lend_for(core, from.node, pull, |p| Some((from.port, p.as_mut()?)));
         pulled.flatten()
     }
 }
 
-fn drop_all(core: &mut Core, tally: &mut Tally, batch: &mut Batch, reason: Reason) {
+fn drop_all(core: &mut WorkerResources, tally: &mut Tally, batch: &mut Batch, reason: Reason) {
     if !batch.is_empty() {
         tally.drop_all(reason, batch.len() as u64, batch.bytes());
         core.pool.recycle_all(batch);
@@ -795,7 +795,7 @@ fn drop_all(core: &mut Core, tally: &mut Tally, batch: &mut Batch, reason: Reaso
 }
 
 impl Services for Nodes {
-    fn pull(&mut self, core: &mut Core, node: NodeId, input: usize) -> Option<Packet> {
+    fn pull(&mut self, core: &mut WorkerResources, node: NodeId, input: usize) -> Option<Packet> {
         let from = self.nodes[node].from.get(input).copied().flatten()?;
         let packet = self.pull_from(core, from)?;
         self.nodes[from.node].leave(from.port, 1);
@@ -818,7 +818,7 @@ impl Services for Nodes {
 
     fn read_handler(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         handler: &str,
     ) -> Result<String, String> {
@@ -828,7 +828,7 @@ impl Services for Nodes {
 
     fn write_handler(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         handler: &str,
         value: &str,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 
 use crate::change::{Handover, Plan, TakenOver};
 use crate::router::{Rest, Router};
@@ -247,7 +247,7 @@ pub enum Refused<R> {
 pub fn prepare<R: Send + 'static>(
     cpus: &[Option<usize>],
     groups: usize,
-    make: impl Fn(Part) -> Result<(Router, R), Box<R>> + Send + Sync + 'static,
+    make: impl Fn(WorkerShare) -> Result<(Router, R), Box<R>> + Send + Sync + 'static,
 ) -> Result<Prepared<R>, Refused<R>> {
     let make = Arc::new(make);
     let (mut threads, mut made) = (Vec::new(), Vec::new());
@@ -255,7 +255,7 @@ pub fn prepare<R: Send + 'static>(
     for index in 0..workers {
         let (begin, start) = sync_channel(1);
         let (ready, answer) = sync_channel(1);
-        let (make, part) = (Arc::clone(&make), Part { index, count: workers, groups });
+        let (make, part) = (Arc::clone(&make), WorkerShare { index, count: workers, groups });
         let thread = std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
             SPARE.set(spare);
             match make(part) {

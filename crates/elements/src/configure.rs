@@ -18,10 +18,10 @@ pub use zeroize::Zeroizing;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// Which of a chain's workers an element is made for. Workers share nothing, but what an element
-/// gives out (external ports, identifiers) must not be given out by two.
+/// Which of a chain's workers an element is made for. Workers share nothing, but what is
+/// allocated by an element (external ports, identifiers) must not be allocated by two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct WorkerShare {
     /// From 0 on.
     pub index: usize,
     /// How many workers there are.
@@ -30,7 +30,7 @@ pub struct Part {
     pub groups: usize,
 }
 
-impl Part {
+impl WorkerShare {
     /// How many shares there are: one of each worker for what is of no group, and one of each
     /// group, which is at another worker when the group is.
     pub fn shares(self) -> usize {
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-impl Default for Part {
+impl Default for WorkerShare {
     /// The only one.
     fn default() -> Self {
         Self { index: 0, count: 1, groups: 0 }
@@ -182,7 +182,7 @@ pub struct Surroundings<'a> {
     /// Names of all elements, with their classes.
     pub elements: &'a HashMap<String, String>,
     /// Which of the chain's workers the elements are made for.
-    pub part: Part,
+    pub part: WorkerShare,
     /// Memory that they may still take.
     pub memory: &'a mut Allowance,
     /// Errors and warnings so far.
@@ -227,7 +227,7 @@ impl<'a> Configure<'a> {
     }
 
     /// Which of the chain's workers the element is made for.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> WorkerShare {
         self.around.part
     }
 
@@ -682,18 +682,18 @@ impl<'a> Initialize<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Part;
+    use super::WorkerShare;
 
     #[test]
     fn shares_are_all_of_a_range_and_no_two_have_a_number() {
-        let part = |index, count| Part { index, count, groups: 0 };
+        let part = |index, count| WorkerShare { index, count, groups: 0 };
         for (low, high, count) in [(1, 10, 3), (5, 5, 1), (0, u32::MAX, 7), (1024, 65535, 64)] {
             for groups in [0, 2, 300] {
                 let mut next = Some(low);
                 let of_workers = (0..count).map(|index| (index, 0));
                 let of_groups = (1..=groups).map(|group| (0, group as u16));
                 for (index, group) in of_workers.chain(of_groups) {
-                    let part = Part { index, count, groups };
+                    let part = WorkerShare { index, count, groups };
                     let Some((first, last)) = part.share(group, low, high) else {
                         assert!(((high - low) as usize) < part.shares() - 1);
                         next = high.checked_add(1);

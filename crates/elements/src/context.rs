@@ -5,8 +5,8 @@ use net::{Batch, Packet, Pool};
 
 use crate::element::Verdict;
 
-/// What a worker owns and lends to each element in turn.
-pub struct Core {
+/// The resources of a worker, which it lends to each element in turn.
+pub struct WorkerResources {
     /// Where packets come from and go back to.
     pub pool: Pool,
     /// Nanoseconds since the Unix epoch, read once a round.
@@ -16,8 +16,8 @@ pub struct Core {
     batches: Vec<Batch>,
 }
 
-impl Core {
-    /// A worker's possessions, with the seed of its random numbers.
+impl WorkerResources {
+    /// A worker's resources, with the seed of its random numbers.
     pub fn new(seed: u64) -> Self {
         Self { pool: Pool::new(), now: 0, rng: fastrand::Rng::with_seed(seed), batches: Vec::new() }
     }
@@ -36,7 +36,7 @@ impl Core {
     }
 }
 
-/// Packets on their way out of an element, by output, in the order of each one's first packet.
+/// Packets that leave an element, by output, in the order of each one's first packet.
 #[derive(Default)]
 pub struct Outputs {
     batches: Vec<(usize, Batch)>,
@@ -51,7 +51,7 @@ impl Outputs {
     }
 
     #[inline]
-    fn emit(&mut self, port: usize, packet: Packet, core: &mut Core) {
+    fn emit(&mut self, port: usize, packet: Packet, core: &mut WorkerResources) {
         let slot = &mut self.index[port];
         if *slot == 0 {
             self.batches.push((port, core.batch()));
@@ -61,7 +61,7 @@ impl Outputs {
     }
 
     #[inline]
-    fn emit_all(&mut self, port: usize, batch: &mut Batch, core: &mut Core) {
+    fn emit_all(&mut self, port: usize, batch: &mut Batch, core: &mut WorkerResources) {
         let slot = &mut self.index[port];
         if *slot == 0 {
             // The usual case: the storage changes hands, no packet moves.
@@ -180,7 +180,7 @@ impl Tally {
 /// What the chain around an element can do for it.
 pub trait Services {
     /// Pulls a packet through an input of an element.
-    fn pull(&mut self, core: &mut Core, node: NodeId, input: usize) -> Option<Packet>;
+    fn pull(&mut self, core: &mut WorkerResources, node: NodeId, input: usize) -> Option<Packet>;
     /// Asks for [`crate::element::Element::wake`] at a time, in nanoseconds of the worker's clock. The earliest
     /// of several counts.
     fn wake_at(&mut self, node: NodeId, time: u64);
@@ -192,7 +192,7 @@ pub trait Services {
     /// A message for whoever asked.
     fn read_handler(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         handler: &str,
     ) -> Result<String, String>;
@@ -202,12 +202,12 @@ pub trait Services {
     /// A message for whoever asked.
     fn write_handler(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         handler: &str,
         value: &str,
     ) -> Result<(), String>;
-    /// Writes a handler `element.handler` once the packets that are on their way have arrived and
+    /// Writes a handler `element.handler` once the packets in flight have arrived and
     /// the element `node` is at rest; an error is shown to the user.
     fn write_later(&mut self, node: NodeId, handler: &str, value: &str);
     /// Whether there is a handler `element.handler` that can be read, or written.
@@ -236,7 +236,7 @@ pub trait Services {
 /// the chain around it.
 pub struct Context<'a> {
     /// Pool, time and randomness of the worker.
-    pub core: &'a mut Core,
+    pub core: &'a mut WorkerResources,
     /// The element's own tally.
     pub tally: &'a mut Tally,
     outputs: &'a mut Outputs,
@@ -247,7 +247,7 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// Surrounds the element `node`.
     pub fn new(
-        core: &'a mut Core,
+        core: &'a mut WorkerResources,
         tally: &'a mut Tally,
         outputs: &'a mut Outputs,
         services: &'a mut dyn Services,
@@ -336,7 +336,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Carries out a verdict other than [`Verdict::Pass`] to output 0, which also works.
+    /// Executes a verdict other than [`Verdict::Pass`] to output 0, which also works.
     #[inline]
     pub fn settle(&mut self, packet: Packet, verdict: Verdict) {
         match verdict {
@@ -429,7 +429,7 @@ impl<'a> Context<'a> {
         self.services.write_handler(self.core, self.node, handler, value)
     }
 
-    /// Writes `element.handler` once the packets that are on their way have arrived and this
+    /// Writes `element.handler` once the packets in flight have arrived and this
     /// element is at rest.
     pub fn write_later(&mut self, handler: &str, value: &str) {
         self.services.write_later(self.node, handler, value);

@@ -58,18 +58,18 @@ pub enum Wake {
     Polled,
 }
 
-/// External addresses and ports (or identifiers of pings) that are given out, by each worker its
-/// share ([`crate::configure::Part::share`]): packets to them are the worker's whose share they are in.
+/// External addresses and ports (or identifiers of pings) that are allocated, by each worker from its
+/// share ([`crate::configure::WorkerShare::share`]): packets to them are the worker's whose share they are in.
 /// Both ends belong to the ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Owned {
+pub struct OwnedPorts {
     /// IPv4 addresses.
     pub addresses: (u32, u32),
     /// Ports.
     pub ports: (u16, u16),
 }
 
-impl Owned {
+impl OwnedPorts {
     /// Whether addresses are shared out, not the ports of one.
     pub fn by_address(&self) -> bool {
         self.addresses.0 < self.addresses.1
@@ -135,8 +135,8 @@ pub trait Device {
         Ok(taken)
     }
 
-    /// The same device for another chain of the same worker, where it is one that several can have in their hands;
-    /// what takes care then that they do not get in each other's way is its own affair.
+    /// The same device for another chain of the same worker, where several chains may hold it. The
+    /// device itself keeps their packets apart.
     fn share(&self) -> Option<Box<dyn Device + Send>> {
         None
     }
@@ -152,7 +152,7 @@ pub trait Device {
     ///
     /// # Errors
     /// A message.
-    fn steer(&mut self, _owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, _owned: &[OwnedPorts]) -> Result<(), String> {
         Ok(())
     }
 

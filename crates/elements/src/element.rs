@@ -9,7 +9,7 @@ use net::{Batch, Packet};
 use crate::cells::Cells;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{ControlSocketRequest, Owned, Wake};
+use crate::device::{ControlSocketRequest, OwnedPorts, Wake};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::listing::{FlowRecord, Slice};
@@ -85,8 +85,8 @@ pub trait Element {
     /// Shows the packets that the element holds back in queues, whatever else it holds.
     fn queued(&self, _show: &mut dyn FnMut(&Packet)) {}
 
-    /// Whether an element that takes this one's place does over again what this one did: reads its
-    /// file from the start, or carries out its instructions.
+    /// Whether an element that replaces this one does over again what this one did: reads its
+    /// file from the start, or executes its instructions.
     fn starts_over(&self) -> bool {
         false
     }
@@ -178,7 +178,7 @@ pub trait Element {
     }
 
     /// External addresses and ports that the element gives out, each worker its share.
-    fn owned(&self) -> Vec<Owned> {
+    fn owned(&self) -> Vec<OwnedPorts> {
         Vec::new()
     }
 
@@ -193,7 +193,7 @@ pub trait Element {
     ///
     /// # Errors
     /// A message.
-    fn steer(&mut self, _owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, _owned: &[OwnedPorts]) -> Result<(), String> {
         Ok(())
     }
 
@@ -233,7 +233,7 @@ pub trait Element {
     /// Called when the chain has stopped: files are flushed here.
     fn finish(&mut self, _cx: &mut Context<'_>) {}
 
-    /// What a source has taken in or a sink given out, for the summary of a run.
+    /// What a source has taken in or a sink sent, for the summary of a run.
     fn traffic(&self) -> Option<Traffic> {
         None
     }

@@ -1,4 +1,4 @@
-//! State of an element on its way to another: a copy, all of it, or what belongs to a group.
+//! State of an element that goes to another: a copy, all of it, or what belongs to a group.
 
 use std::any::Any;
 

@@ -143,10 +143,10 @@ pub trait FlowAccess {
     /// When a flow expires that was found and is not removed since.
     fn expiry(&self, number: u32) -> u64;
 
-    /// Brings near what [`FlowAccess::expiry`] reads.
+    /// Prefetches what [`FlowAccess::expiry`] reads.
     fn prefetch(&self, number: u32);
 
-    /// Brings near what else [`FlowAccess::prolong`] changes; to be called a while after
+    /// Prefetches what else [`FlowAccess::prolong`] changes; to be called a while after
     /// [`FlowAccess::prefetch`].
     fn prefetch_changes(&self, number: u32);
 

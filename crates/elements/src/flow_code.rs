@@ -52,17 +52,17 @@ mod tests {
 
     #[test]
     fn flow_codes_are_clicks() {
-        let ways = |code: &str, inputs: usize, outputs: usize| -> Vec<String> {
+        let paths = |code: &str, inputs: usize, outputs: usize| -> Vec<String> {
             (0..inputs)
                 .map(|i| (0..outputs).map(|o| if flows(code, i, o) { '1' } else { '0' }).collect())
                 .collect()
         };
-        assert_eq!(ways("x/x", 2, 2), ["11", "11"]);
-        assert_eq!(ways("x/y", 2, 2), ["00", "00"]);
-        assert_eq!(ways("xy/x", 3, 2), ["11", "00", "00"]);
-        assert_eq!(ways("#/#", 2, 3), ["100", "010"]);
-        assert_eq!(ways("#/[^#]", 2, 3), ["011", "101"]);
-        assert_eq!(ways("xy/[xy]x", 2, 3), ["111", "100"]);
-        assert_eq!(ways("xy/xxyx", 2, 4), ["1101", "0010"]);
+        assert_eq!(paths("x/x", 2, 2), ["11", "11"]);
+        assert_eq!(paths("x/y", 2, 2), ["00", "00"]);
+        assert_eq!(paths("xy/x", 3, 2), ["11", "00", "00"]);
+        assert_eq!(paths("#/#", 2, 3), ["100", "010"]);
+        assert_eq!(paths("#/[^#]", 2, 3), ["011", "101"]);
+        assert_eq!(paths("xy/[xy]x", 2, 3), ["111", "100"]);
+        assert_eq!(paths("xy/xxyx", 2, 4), ["1101", "0010"]);
     }
 }

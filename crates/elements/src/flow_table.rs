@@ -55,7 +55,7 @@ const TRIES_IF_CROWDED: u32 = 4;
 
 /// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
 /// more to remove; a few in tests, so that small ones leave some.
-const MADE_WAY: u32 = if cfg!(test) { 20 } else { 1024 };
+const MOST_REMOVED: u32 = if cfg!(test) { 20 } else { 1024 };
 
 /// Flows that are looked at for a batch once pools, timeouts or the capacity changed.
 const LOOKED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
@@ -472,7 +472,8 @@ impl FlowTable {
 
     /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
     ///
-    /// Each key was expected ([`FlowTable::expect`]), so that the processor waits for many cache lines at once.
+    /// Each key's bucket was prefetched ([`FlowTable::prefetch_bucket`]), so that the processor waits for many cache lines
+    /// at once.
     #[inline]
     pub(crate) fn guess<T>(
         &self,
@@ -777,8 +778,8 @@ impl FlowTable {
         for tried in TRIES..=high - low {
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.
-            if crowded.is_some() && tried % MADE_WAY == TRIES {
-                self.remove_expired(now, MADE_WAY as usize);
+            if crowded.is_some() && tried % MOST_REMOVED == TRIES {
+                self.remove_expired(now, MOST_REMOVED as usize);
                 if self.classes.iter().all(|class| class.earliest > now) {
                     break;
                 }

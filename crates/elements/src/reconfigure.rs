@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use click::config::Text;
 use ir::{Diagnostic, FileId, Processing, Severity, Sources, Span};
 
-use crate::configure::{Allowance, Configure, Failed, Files, Part, Shared, Surroundings};
+use crate::configure::{Allowance, Configure, Failed, Files, Shared, Surroundings, WorkerShare};
 use crate::context::Context;
 use crate::names::Names;
 
@@ -20,7 +20,7 @@ pub(crate) struct Reconfigure {
     class: String,
     names: Names,
     outputs: Vec<Processing>,
-    part: Part,
+    part: WorkerShare,
 }
 
 impl Reconfigure {

@@ -10,8 +10,8 @@ use compiler::classes::{
     traffic_classes,
 };
 use dataplane::io::Tags;
-use elements::configure::{Devices, Part};
-use elements::device::{Device, DeviceRequest, Owned};
+use elements::configure::{Devices, WorkerShare};
+use elements::device::{Device, DeviceRequest, OwnedPorts};
 use ir::{Cube, Field, IntervalSet, Model, has_errors};
 use net::wire::ip_protocol;
 
@@ -59,8 +59,8 @@ impl Together {
 pub struct Grouping {
     /// By group.
     groups: Vec<Vec<Together>>,
-    /// What is given out, each group its share.
-    owned: Vec<Owned>,
+    /// What is allocated, to each group from its share.
+    owned: Vec<OwnedPorts>,
 }
 
 /// Devices that are not opened; it is noted which element receives from which.
@@ -161,7 +161,7 @@ impl Grouping {
             .filter(|(element, _)| element.owns_all_flows())
             .map(|(_, node)| node.name.as_str())
             .collect();
-        let mut owned: Vec<Owned> = Vec::new();
+        let mut owned: Vec<OwnedPorts> = Vec::new();
         for own in made.elements.iter().flat_map(|element| element.owned()) {
             if !owned.contains(&own) {
                 owned.push(own);
@@ -212,9 +212,9 @@ impl Grouping {
             let cubes = member.class.space.cubes().iter();
             cubes.map(|cube| Class { input: member.input.clone(), fields: fields(cube) }).collect()
         };
-        let part = Part { index: 0, count: workers, groups: self.groups() };
+        let part = WorkerShare { index: 0, count: workers, groups: self.groups() };
         let share = |low, high| part.share(group as u16 + 1, low, high);
-        let answer = |own: &Owned| {
+        let answer = |own: &OwnedPorts| {
             let (mut addresses, mut ports) =
                 (own.addresses, (own.ports.0.into(), own.ports.1.into()));
             let of = if own.by_address() { &mut addresses } else { &mut ports };

@@ -165,7 +165,7 @@ impl Installer {
         }
     }
 
-    /// A step on the way to programs for entries that lost theirs, and to proofs of those that have
+    /// A step towards programs for entries that lost theirs, and to proofs of those that have
     /// none; to be called until there are no such entries and it says that all is proven.
     pub(crate) fn resume(&mut self, router: &mut Router) -> bool {
         for finding in self.prover.proceed() {

@@ -20,7 +20,7 @@ use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
 use dataplane::{Lifetime, Listener, ProgramUse, Router};
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::ControlSocketRequest;
 use ir::model::StateKind;
 use ir::{Diagnostic, FileId, Model, Sources, has_errors};
@@ -176,7 +176,7 @@ impl Listener for Silent {
     fn error(&mut self, _: &str, _: &str) {}
 }
 
-/// What there is to tell of a router that was made aside, or could not be.
+/// What to report of a router that was built in the background, or could not be.
 #[derive(Default)]
 struct Made {
     found: Vec<Diagnostic>,
@@ -602,7 +602,7 @@ fn prepare(
         (options.seed, options.path, options.polling, options.listener);
     let (unproven, program_use, cut) = (options.unproven, options.program_use, options.cut.clone());
     let time = Arc::clone(&options.time);
-    let make = move |part: Part| {
+    let make = move |part: WorkerShare| {
         let clock = time.clock().map_err(|e| {
             let refused = Some(format!("a worker's clock: {e}"));
             Box::new(Made { refused, ..Made::default() })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use compiler::Chain;
 use dataplane::clock::Clock;
 use dataplane::{Interpreted, Listener, ProgramUse, Router};
-use elements::configure::{Devices, Files, Part};
+use elements::configure::{Devices, Files, WorkerShare};
 use ir::{Diagnostic, FileId, Program, Sources, Store};
 
 use crate::installer::{Budgets, How, Installer};
@@ -35,7 +35,7 @@ impl Path {
         matches!(self, Path::Interpreted | Path::SynthesisedInterpreted)
     }
 
-    /// Whether programs take the place of elements.
+    /// Whether programs replace elements.
     pub fn is_synthesised(self) -> bool {
         matches!(self, Path::Synthesised | Path::SynthesisedInterpreted)
     }
@@ -49,7 +49,7 @@ pub fn system_seed() -> u64 {
 /// How a router is made.
 pub struct Setup<'a> {
     /// Which of the chain's workers it is for.
-    pub part: Part,
+    pub part: WorkerShare,
     /// Reads further files.
     pub files: &'a mut dyn Files,
     /// Opens devices.

@@ -303,7 +303,7 @@ pub struct HandOffCost {
 }
 
 /// What it takes to go from one process to another by a virtual switch, with a kind of load. Rates are packets per second of
-/// all pairs together, times are nanoseconds there and back, and cycles are of a packet one way.
+/// all pairs together, times are nanoseconds there and back, and cycles are of a packet in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopCost {

@@ -483,7 +483,7 @@ impl HeaderSpace {
         Ok(rest)
     }
 
-    /// Takes the packets of `other` away, leaving cubes alone that have none of them: the way to
+    /// Takes the packets of `other` away, leaving cubes alone that have none of them: made to
     /// subtract many spaces one after the other.
     ///
     /// # Errors

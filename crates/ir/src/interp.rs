@@ -1,4 +1,4 @@
-//! The reference interpreter: a model's meaning, executed on real packets as plainly as can be.
+//! The reference interpreter: a model's meaning, executed on real packets as simply as possible.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{PrefixEntry, PrefixTable};
 /// Pushes and extensions beyond this many bytes are faults: no model means that.
 const MAX_LENGTH: usize = 1 << 24;
 
-/// How a packet's way through a model ended.
+/// How a packet's path through a model ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It leaves on this port.
@@ -33,7 +33,7 @@ pub enum Fault {
     OutOfBounds(String),
     /// A register was read before it was written, or state is not of the kind that was declared.
     Malformed(String),
-    /// No operation ended the packet's way.
+    /// No operation ended the packet's path.
     NoEnd,
 }
 
@@ -74,7 +74,7 @@ pub enum FlowEvent<'a> {
     Found {
         /// What was looked up.
         key: &'a [u128],
-        /// Whether the packet goes the way of the answers.
+        /// Whether the packet is of the reply direction.
         reverse: bool,
         /// What the lookup bound.
         values: &'a [u128],

@@ -448,7 +448,7 @@ impl Model {
     }
 }
 
-// Short ways to write expressions, conditions and operations.
+// Short forms of expressions, conditions and operations.
 
 impl From<Field> for Expr {
     fn from(field: Field) -> Self {
@@ -716,7 +716,7 @@ impl Op {
     }
 }
 
-/// Ends a packet's way on an error output if the element has one, counting the reason, and else
+/// Sends a packet to an error output if the element has one, counting the reason, and else
 /// drops it: Click's convention for optional error outputs.
 pub fn reject(port: usize, outputs: usize, reason: Reason) -> Block {
     if port < outputs { vec![Op::Note(reason), Op::emit(port)] } else { vec![Op::Drop(reason)] }

@@ -1,9 +1,9 @@
 //! Programs: what a chain becomes when it is synthesised (SNF §7.2.1.3).
 //!
-//! A program takes the place of the elements behind one input port, its *entry*, up to where
-//! packets leave what models can say. It is a decision graph over the packet **as it came in**:
-//! nodes only decide, and nothing is written on the way. An *exit* then does at once all that the
-//! elements on that way would have done: every place is written once, checksums are updated once,
+//! A program replaces the elements behind one input port, its *entry*, up to where packets
+//! leave what models can express. It is a decision graph over the packet **as it came in**:
+//! nodes only decide, and nothing is written on the path. An *exit* then does at once all that the
+//! elements on that path would have done: every place is written once, checksums are updated once,
 //! headers that were pushed and pulled again never were, and a packet that will be dropped is
 //! dropped without having been touched.
 //!
@@ -56,7 +56,7 @@ pub struct StateId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(pub u32);
 
-/// A place in a program where a part of it that runs elsewhere goes on: a frame on its way there
+/// A place in a program where a part of it that runs elsewhere goes on: a frame that goes there
 /// carries the number. Unique within a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Continuation(pub u16);
@@ -230,7 +230,7 @@ pub enum Step {
         /// When there is none.
         miss: StepId,
     },
-    /// The end of the way.
+    /// The end of the path.
     Exit(Box<Exit>),
 }
 
@@ -368,7 +368,7 @@ pub struct Writes {
     pub timestamp: Option<TermId>,
 }
 
-/// How a packet's way through a program ends.
+/// How a packet's path through a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// It comes to an input port. With `native` it is the element's own code that takes it, even
@@ -395,7 +395,7 @@ pub enum End {
     },
 }
 
-/// The end of a way through a program: a traffic class, with its operations and egress.
+/// The end of a path through a program: a traffic class, with its operations and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exit {
     /// What happens besides, in order.
@@ -404,7 +404,7 @@ pub struct Exit {
     pub writes: Writes,
     /// Where it goes.
     pub end: End,
-    /// Why the way ends there, if packets could have gone on element by element.
+    /// Why the path ends there, if packets could have gone on element by element.
     pub barrier: Option<Barrier>,
     /// The input ports that it came through, from the entry on; none if the packet is handed
     /// back to the entry's own code as it came, or handed off.

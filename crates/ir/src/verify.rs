@@ -3,7 +3,7 @@
 //! A model that is well formed (without errors) reads no register that nothing wrote, ends
 //! every path in a terminal operation with nothing right behind it, declares its state and uses it
 //! as declared, and is opaque only while nothing has been changed. A register that is written on
-//! some paths only is a warning, since conditions may go together in ways that are not seen. Whether every byte that it
+//! some paths only is a warning, since conditions may exclude each other unseen. Whether every byte that it
 //! reads is there depends on tests of lengths; a conservative dataflow follows them. Reads at a
 //! fixed place whose guard it does not see are warnings; computed places, whose bounds it often
 //! cannot know, are notes. A model without errors, warnings and notes never makes the
@@ -39,7 +39,7 @@ pub struct Problem {
     pub severity: Severity,
     /// Stable identifier in kebab case.
     pub code: &'static str,
-    /// The way to the operation, such as `input 0, op 2, then, op 0`.
+    /// The path to the operation, such as `input 0, op 2, then, op 0`.
     pub place: String,
     /// One sentence without a full stop.
     pub message: String,

@@ -1,5 +1,5 @@
 //! Header spaces against brute force: every operation agrees with membership of every valuation
-//! of a small universe, whose fields overlap in all ways.
+//! of a small universe, whose fields overlap in all combinations.
 
 use catena_ir as ir;
 use ir::model::{BinaryOp, CompareOp};

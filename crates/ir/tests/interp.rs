@@ -474,7 +474,7 @@ fn flows_are_kept_as_they_were_inserted() {
 }
 
 #[test]
-fn a_full_table_takes_the_other_way() {
+fn a_full_table_takes_the_other_branch() {
     let mut world = World::new();
     let insert = |key: usize| {
         model(

@@ -249,25 +249,25 @@ fn many_lookups() {
 #[test]
 fn steps() {
     assert_eq!(wrong("program behind [0] #0"), ["no-steps steps: there is nothing to do"]);
-    let ways = |steps: &str, expected: &[&str]| {
+    let findings = |steps: &str, expected: &[&str]| {
         assert_eq!(walk("", &format!("{steps} s1: {ENDS}")), expected, "{steps}");
     };
     let alone = format!("s0: {ENDS}");
-    ways(&alone, &["unreachable s1: nothing leads here"]);
+    findings(&alone, &["unreachable s1: nothing leads here"]);
     let test = |yes, no| format!("s0: a if now == 1 {yes} else {no}");
-    ways(&test("s1", "s1"), &[]);
-    ways(&test("s1", "s2"), &["bad-step s0: s2 does not stand behind it"]);
-    ways(&test("s0", "s1"), &["bad-step s0: s0 does not stand behind it"]);
-    ways("s0: a if now in {} s1 else s1", &["empty-set s0: no number is in the empty set"]);
+    findings(&test("s1", "s1"), &[]);
+    findings(&test("s1", "s2"), &["bad-step s0: s2 does not stand behind it"]);
+    findings(&test("s0", "s1"), &["bad-step s0: s0 does not stand behind it"]);
+    findings("s0: a if now in {} s1 else s1", &["empty-set s0: no number is in the empty set"]);
     let switch =
-        |cases: &str, expected| ways(&format!("s0: a switch now {cases}, else s1"), expected);
+        |cases: &str, expected| findings(&format!("s0: a switch now {cases}, else s1"), expected);
     switch("{0..4} s1, {5} s1", &[]);
     switch("{0..4} s1, {4} s1", &["overlap s0: the case of s1 meets another"]);
     switch("{0..4} s1, {9} s1, {2} s1", &["overlap s0: the case of s1 meets another"]);
     switch("{} s1", &["empty-set s0: no number is in the empty set"]);
-    ways("s0: find l1 s1 else s1", &["no-such-lookup s0: there is no l1"]);
+    findings("s0: find l1 s1 else s1", &["no-such-lookup s0: there is no l1"]);
     let classify = |rule: &str, expected| {
-        ways(&format!("s0: a classify (now, 1) arms s1 else s1 7: {rule}"), expected);
+        findings(&format!("s0: a classify (now, 1) arms s1 else s1 7: {rule}"), expected);
     };
     classify("key 0 == 1 && key 1 == 1 arm 0", &[]);
     classify("key 0 == 1 arm 1", &["no-such-arm s0: rule 7 has no arm"]);
@@ -283,12 +283,12 @@ fn steps() {
 #[test]
 fn exits() {
     let nat = "s3: exit visited [0] rt, [0] nat\n";
-    let began = "bad-way s3: the path does not begin at the entry";
+    let began = "bad-path s3: the path does not begin at the entry";
     refused(nat, "s3: exit visited [0] nat, [0] rt\n", &[began]);
     refused(nat, "s3: exit visited [1] rt\n", &[began]);
     refused(nat, "s3: exit visited\n", &[began]);
     // It is handed back as it came only to the entry's own code.
-    let began = "bad-way s7: the path does not begin at the entry";
+    let began = "bad-path s7: the path does not begin at the entry";
     refused("push [0] rt, slow path", "push [0] rt", &[began]);
     refused("push [0] rt, slow path", "push [1] rt, slow path", &[began]);
     refused(

@@ -13,7 +13,7 @@ use compiler::partition::{Partition, partition};
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
 use dataplane::{Listener, ProgramUse, Router, Transcript};
-use elements::configure::{Files, Part, Zeroizing};
+use elements::configure::{Files, WorkerShare, Zeroizing};
 use engine::session::{self, Path, Setup};
 use ir::program::{Continuation, StepId};
 use ir::{Diagnostic, FileId, Program, Sources, has_errors};
@@ -208,7 +208,7 @@ pub fn start_bound(
         None => mode.cut.then(|| Arc::new(cut) as session::Cut),
     };
     let setup = Setup {
-        part: Part::default(),
+        part: WorkerShare::default(),
         files: &mut files,
         devices: &mut bindings,
         clock: Box::new(clock.clone()),

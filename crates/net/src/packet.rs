@@ -507,7 +507,7 @@ pub struct Pool {
     created: usize,
     /// Whether there ever was a packet whose bytes somebody lent.
     lends: bool,
-    /// The last mark that was given out.
+    /// The last trace id that was allocated.
     marks: u16,
 }
 

@@ -91,7 +91,7 @@ proptest! {
         transport(&mut bytes, number);
     }
 
-    // Random bytes seldom begin with a version, so these do.
+    // Random bytes rarely begin with a version, so these do.
     #[test]
     fn no_options_make_ipv4_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 20..80),

@@ -116,9 +116,9 @@ impl Picture {
             .iter()
             .zip(pulled)
             .map(|(wire, pulled)| {
-                let way = if pulled { "pull" } else { "push" };
+                let processing = if pulled { "pull" } else { "push" };
                 let (from, to) = (said(wire.from, true), said(wire.to, false));
-                (pulled, format!("{from} → {to} ({way})\n{}", sources.landmark(wire.span)))
+                (pulled, format!("{from} → {to} ({processing})\n{}", sources.landmark(wire.span)))
             })
             .collect();
         picture
@@ -220,7 +220,7 @@ pub(crate) fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(em).sum::<f64>() * size * if bold { 1.07 } else { 1.0 }
 }
 
-/// Whether packets are pulled over each wire, as the elements at the ends of its way say.
+/// Whether packets are pulled over each wire, as the elements at its ends say.
 fn pulled(graph: &Graph) -> Vec<bool> {
     let known = |t: Terminal, output: bool| match t {
         Terminal::Node(p) => {

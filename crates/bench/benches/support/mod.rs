@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cpu_time::ThreadTime;
 use dataplane::clock::{Clock, RealClock};
 use dataplane::{ProgramUse, Router, Transcript};
-use elements::configure::{Devices, Files, Part};
+use elements::configure::{Devices, Files, WorkerShare};
 use elements::device::{Device, DeviceRequest};
 use engine::session::{self, Path as Execution, Setup};
 use ir::{FileId, Sources};
@@ -204,7 +204,7 @@ pub(crate) fn load(
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let setup = Setup {
-        part: Part::default(),
+        part: WorkerShare::default(),
         files: &mut Disk(folder),
         devices,
         clock,

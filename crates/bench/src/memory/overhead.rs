@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dataplane::clock::Time;
 use dataplane::io::{Binding, Bindings};
 use dataplane::{ProgramUse, Router, Transcript};
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::DeviceRequest;
 use engine::Disk;
 use engine::session::{self, Path, Setup};
@@ -44,7 +44,7 @@ fn start() -> (Harness, Router) {
     let mut sources = Sources::new();
     let file = sources.add("chain", CHAIN);
     let setup = Setup {
-        part: Part::default(),
+        part: WorkerShare::default(),
         files: &mut Disk::default(),
         devices: &mut HarnessDevices { harness: &mut harness, frames },
         clock: time.clock().unwrap(),

@@ -125,7 +125,7 @@ impl Trie {
     }
 
     /// Looks addresses up side by side: all take a step before any takes the next, and each step
-    /// brings near what the next one reads. `everywhere` is found where there is no prefix.
+    /// prefetches what the next one reads. `everywhere` is found where there is no prefix.
     #[inline(always)]
     pub(super) fn lookup_batch<A: Address>(
         &self,

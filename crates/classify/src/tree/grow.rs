@@ -12,13 +12,13 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BLOCK_COST, EMPTY, Forest, MAX_PARTS, NODE, NODE_COST, PART_COST, Part, Search, TABLE_COST,
-    Table, WAYS, hash,
+    BLOCK_COST, EMPTY, FANOUT, Forest, MAX_PARTS, NODE, NODE_COST, PART_COST, Part, Search,
+    TABLE_COST, Table, hash,
 };
 use crate::block::{Layout, NO_RULE};
 use crate::classifier::{mean_cost, points};
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
-use crate::simd::{CUBES, Isa, Level, Line, Portable};
+use crate::simd::{CUBES, CacheLine, Isa, Level, Portable};
 use crate::{Classifier, Linear, TupleSpace};
 
 /// Lists of so many cubes are not split.
@@ -98,7 +98,7 @@ pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
             without_tables = Some((promised, groups));
         } else {
             let new = grown(&tables, groups);
-            // Tables that cost so much more are no way to something better.
+            // Tables that cost so much more do not lead to anything better.
             let is_dear = |least: usize| new.0 > least + least / 4;
             let ends = |best: &Option<(usize, Forest)>| best.as_ref().is_some_and(|b| is_dear(b.0));
             if !ends(&best)
@@ -243,7 +243,7 @@ impl Forest {
             parts: Vec::new(),
             slots: Vec::new(),
             // What the reference to nothing refers to.
-            lines: vec![Line([0; 16])],
+            lines: vec![CacheLine([0; 16])],
             nodes: 0,
             entries: 0,
             memory: 0,
@@ -389,7 +389,7 @@ struct Builder<'a> {
     forest: &'a mut Forest,
 }
 
-/// A way to split a region.
+/// How to split a region.
 struct Split {
     dimension: usize,
     /// Which of the dimensions that tell rules apart that is.
@@ -402,7 +402,7 @@ struct Split {
 impl Split {
     /// Tells which child a number belongs to.
     fn ranking(&self) -> impl Fn(u32) -> usize + use<> {
-        let (mut line, last) = (Line([u32::MAX; WAYS]), self.bounds.len());
+        let (mut line, last) = (CacheLine([u32::MAX; FANOUT]), self.bounds.len());
         line.0[..last].copy_from_slice(&self.bounds);
         move |number| (Portable.rank(&line, number) as usize).min(last)
     }
@@ -428,10 +428,10 @@ impl<'a> Builder<'a> {
         let Some(split) = split else { return self.leaf(&members) };
         self.forest.nodes += 1;
         let at = self.forest.lines.len();
-        let mut bounds = [*split.bounds.last().unwrap_or(&0); WAYS];
+        let mut bounds = [*split.bounds.last().unwrap_or(&0); FANOUT];
         bounds[..split.bounds.len()].copy_from_slice(&split.bounds);
-        bounds[WAYS - 1] = split.place;
-        self.forest.lines.extend([Line(bounds), Line([EMPTY; WAYS])]);
+        bounds[FANOUT - 1] = split.place;
+        self.forest.lines.extend([CacheLine(bounds), CacheLine([EMPTY; FANOUT])]);
         let d = split.dimension;
         let parts = split.bounds.len() + 1;
         let room = || Vec::with_capacity(members.len() / parts);
@@ -446,7 +446,7 @@ impl<'a> Builder<'a> {
         let total: usize = inner.iter().map(Vec::len).sum();
         drop(members);
         let mut part = *region;
-        let mut children = Vec::with_capacity(WAYS);
+        let mut children = Vec::with_capacity(FANOUT);
         for (i, inner) in inner.into_iter().enumerate() {
             part.low[d] = if i == 0 { region.low[d] } else { split.bounds[i - 1] };
             part.high[d] = split.bounds.get(i).map_or(region.high[d], |b| b - 1);
@@ -455,7 +455,7 @@ impl<'a> Builder<'a> {
         }
         // Repeated bounds rank every larger number past them: the last child stands for all.
         let last = children.last().copied().unwrap_or(EMPTY);
-        children.resize(WAYS, last);
+        children.resize(FANOUT, last);
         self.forest.lines[at + 1].0.copy_from_slice(&children);
         at as u32 | NODE
     }
@@ -538,11 +538,11 @@ impl<'a> Builder<'a> {
             return None;
         }
         ends.sort_unstable();
-        let mut bounds: Vec<u32> = (1..WAYS).map(|i| ends[i * ends.len() / WAYS]).collect();
+        let mut bounds: Vec<u32> = (1..FANOUT).map(|i| ends[i * ends.len() / FANOUT]).collect();
         bounds.dedup();
         let mut split = Split { dimension: d, place, bounds, score: 0.0 };
         // How many cubes reach from one part to another.
-        let mut reach = [[0u32; WAYS]; WAYS];
+        let mut reach = [[0u32; FANOUT]; FANOUT];
         let (told, rank) = (some(TELLING).len(), split.ranking());
         for cube in some(TELLING) {
             reach[rank(cube.low[d])][rank(cube.high[d])] += 1;
@@ -576,7 +576,7 @@ impl<'a> Builder<'a> {
             }
             // Every other bound goes.
             split.bounds = split.bounds.iter().copied().skip(1).step_by(2).collect();
-            let mut halved = [[0u32; WAYS]; WAYS];
+            let mut halved = [[0u32; FANOUT]; FANOUT];
             for (from, row) in reach.iter().enumerate() {
                 for (to, n) in row.iter().enumerate() {
                     halved[from / 2][to / 2] += n;

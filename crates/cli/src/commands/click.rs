@@ -9,7 +9,7 @@ use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::Bindings;
 use dataplane::{ProgramUse, Rest, Router, guarded_path};
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::ControlSocketRequest;
 use engine::Disk;
 use engine::session::{self, Path, Setup};
@@ -241,7 +241,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         left.remove_all();
     });
     let setup = Setup {
-        part: Part::default(),
+        part: WorkerShare::default(),
         files: &mut files,
         devices: &mut bindings,
         clock: Box::new(RealClock::new()),

@@ -486,7 +486,7 @@ impl Over {
         &self,
         entry: Option<Port>,
         frame: &[u8],
-        core: &mut elements::context::Core,
+        core: &mut elements::context::WorkerResources,
     ) -> Result<(String, serde_json::Value), String> {
         let Loaded { sources, chain, models, .. } = &self.loaded;
         let target = &self.rack.switch;

@@ -13,7 +13,7 @@ use clap::Args;
 use dataplane::clock::Time;
 use dataplane::io::{Binding, Bindings, Generator, Interfaces};
 use dataplane::worker;
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::{Device, DeviceRequest};
 use engine::supervision::Handle;
 
@@ -153,7 +153,7 @@ fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
         let mut senders = Vec::new();
         for (index, cpu) in cpus.into_iter().enumerate() {
             let (start, started) = channel();
-            let part = Part { index, count, groups: 0 };
+            let part = WorkerShare { index, count, groups: 0 };
             let bindings = Bindings { part, ..bindings.clone() };
             let turns = Turns { index: index as u64, count: count as u64 };
             let stamp = whole.stamp.map(|(clock, first)| (clock, first + index as u8));

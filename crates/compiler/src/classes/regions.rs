@@ -1,9 +1,9 @@
-//! Packets parted by what a program asks of them, until it does the same with all of a part or there
+//! Packets partitioned by what a program asks of them, until it does the same with all of a part or there
 //! are as many parts as there may be.
 //!
 //! What tells most apart is asked first: fields, each at once with all its sets, then lists of
 //! rules, which are halved where that leaves the fewest rules on both sides. Of parts that could
-//! be parted further, packets come to some of the ends that are told of them; so all is sound, and
+//! be partitioned further, packets come to some of the ends that are told of them; so all is sound, and
 //! how exact it is a matter of how many parts there may be.
 
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ use super::{ETH_TYPE, IP_VERSION, MOST_CUBES, Standing, standing};
 const MOST_WORK: usize = 1 << 22;
 /// Conjunctions of a list that are looked at to choose where to halve it.
 const SAMPLE: usize = 64;
-/// Sets into which packets are parted at once by what tells where rules lead.
+/// Sets into which packets are partitioned at once by what tells where rules lead.
 const MOST_TOLD: usize = 16;
 
 /// Packets that are not told apart.
@@ -35,7 +35,7 @@ pub(super) struct Region {
     next: Option<Next>,
 }
 
-/// What is known of the packets of a region, and of the regions that it is parted into.
+/// What is known of the packets of a region, and of the regions that it is partitioned into.
 #[derive(Clone, Default)]
 struct Known {
     /// By step, the only set that they are in.
@@ -44,7 +44,7 @@ struct Known {
     lists: BTreeMap<usize, Rc<List>>,
     /// Lists that were halved: what tells by itself where packets go was made use of before.
     halved: BTreeSet<usize>,
-    /// Steps by which they are not parted further.
+    /// Steps by which they are not partitioned further.
     left: BTreeSet<usize>,
 }
 
@@ -63,7 +63,7 @@ struct Next {
     tells_exits: bool,
 }
 
-/// How they are parted; what comes last is asked first, so that it is known which fields there are.
+/// How they are partitioned; what comes last is asked first, so that it is known which fields there are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum By {
     Rules,
@@ -78,7 +78,7 @@ enum By {
 pub(super) fn regions(questions: &Questions) -> Vec<Region> {
     let (first, mut work) = Region::new(questions, Cube::default(), Known::default(), None);
     let mut all = vec![Some(first)];
-    // In the order in which they are parted: earlier ones first where nothing else decides.
+    // In the order in which they are partitioned: earlier ones first where nothing else decides.
     let mut waiting = BinaryHeap::new();
     let mut done = Vec::new();
     let wait = |at: usize, all: &[Option<Region>], waiting: &mut BinaryHeap<_>| {
@@ -94,7 +94,7 @@ pub(super) fn regions(questions: &Questions) -> Vec<Region> {
             done.push(region);
             continue;
         };
-        let mut parts = region.parted(next, questions, room).unwrap_or_default();
+        let mut parts = region.partition(next, questions, room).unwrap_or_default();
         if parts.is_empty() {
             let mut known = region.known;
             known.left.insert(next.step);
@@ -175,15 +175,20 @@ impl Region {
         (Self { cube, exits, lookups, known, next }, work)
     }
 
-    /// When it is parted: greater ones first.
+    /// When it is partitioned: greater ones first.
     fn rank(&self) -> (Option<(By, bool)>, usize) {
         let rules = self.next.and_then(|next| self.known.lists.get(&next.step));
         (self.next.map(Next::rank), rules.map_or(0, |list| list.some.len()))
     }
 
-    /// The parts of a region, with how much was looked at; `None` if it cannot be parted so, or
+    /// The parts of a region, with how much was looked at; `None` if it cannot be partitioned so, or
     /// into more than there is room for.
-    fn parted(&self, next: Next, questions: &Questions, room: usize) -> Option<Vec<(Self, usize)>> {
+    fn partition(
+        &self,
+        next: Next,
+        questions: &Questions,
+        room: usize,
+    ) -> Option<Vec<(Self, usize)>> {
         let mut is_halved = false;
         let (field, sets) = match (next.by, &questions.steps[next.step]) {
             (By::Type(kind), _) => {
@@ -289,7 +294,7 @@ fn walk(questions: &Questions, mut to: impl FnMut(usize, &Question) -> Vec<StepI
     }
 }
 
-/// What packets are parted by to ask about a field.
+/// What packets are partitioned by to ask about a field.
 fn asked(cube: &Cube, field: Field, by: By) -> Option<By> {
     match standing(cube, field) {
         Standing::There => Some(by),
@@ -390,7 +395,7 @@ impl List {
         all
     }
 
-    /// The sets of a field by which packets are parted best. Unless `is_halved`, that may be those
+    /// The sets of a field by which packets are partitioned best. Unless `is_halved`, that may be those
     /// that tell by themselves where packets go on.
     fn parts(
         &self,
@@ -462,7 +467,7 @@ impl List {
     }
 }
 
-/// Disjoint sets of a field that packets are parted by.
+/// Disjoint sets of a field that packets are partitioned by.
 struct Parts {
     field: Field,
     sets: Vec<IntervalSet>,

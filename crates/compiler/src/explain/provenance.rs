@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use ir::Program;
 use ir::program::{ClassifyRule, Step, StepId, Term, TermId};
 
-/// Which way a packet goes from a step.
+/// Which branch a packet takes from a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
     /// The condition holds.
@@ -64,7 +64,7 @@ pub struct Path {
 /// A step that decides, and how it does.
 type Decision = (StepId, Branch);
 
-/// For each step of a program, a path of the fewest decisions that leads there; none if no way
+/// For each step of a program, a path of the fewest decisions that leads there; none if no path
 /// does.
 #[derive(Clone, Debug)]
 pub struct Paths {

@@ -104,7 +104,7 @@ impl List {
             let fates = fates(rules.iter().map(|r| &*r.when), budget);
             for ((rule, fate), position) in rules.iter().zip(fates).zip(&positions) {
                 let Some(position) = *position else { continue };
-                if let Fate::Covered(covers) = &fate {
+                if let Fate::Shadowed(covers) = &fate {
                     for &other in covers {
                         let cover = &rules[other as usize];
                         let number = positions[other as usize].map(|p| list.rules[p].number);
@@ -151,7 +151,7 @@ impl Listed {
     }
 
     fn is_dead(&self) -> bool {
-        self.fates.iter().all(|f| matches!(f, Fate::Empty | Fate::Covered(_)))
+        self.fates.iter().all(|f| matches!(f, Fate::Empty | Fate::Shadowed(_)))
     }
 
     fn is_unchecked(&self) -> bool {

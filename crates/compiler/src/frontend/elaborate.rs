@@ -15,7 +15,7 @@ use crate::frontend::{check, expand, load, ports, processing, scope, stand_ins};
 pub struct Options {
     /// Variables with their values (`VAR=VALUE`): they override what the file defines.
     pub variables: Vec<(String, String)>,
-    /// Devices. One that no element is for takes the place of the element of its name, which stands for it where there
+    /// Devices. One that no element is for replaces the element of its name, which stands for it where there
     /// is none.
     pub devices: Vec<Device>,
     /// What reading it and making its elements may take.

@@ -19,7 +19,7 @@ pub fn flatten(chain: &Chain) -> String {
     text + &body(chain, &|_| None)
 }
 
-/// The same without what it requires, as a compound has it. Inputs of the compound may take the places of elements.
+/// The same without what it requires, as a compound has it. Inputs of the compound may replace elements.
 pub(super) fn body(chain: &Chain, input: &dyn Fn(NodeId) -> Option<usize>) -> String {
     let mut text = String::new();
     for (node, of) in chain.graph.nodes.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use elements::Element;
 use elements::configure::{
-    Allowance, Configure, Devices, Files, Initialize, Part, Shared, Surroundings,
+    Allowance, Configure, Devices, Files, Initialize, Shared, Surroundings, WorkerShare,
 };
 use elements::element::Class;
 use elements::names::Names;
@@ -24,7 +24,7 @@ pub struct Elements {
     classes: HashMap<String, String>,
     /// Indices in the order in which the elements were made.
     order: Vec<usize>,
-    part: Part,
+    part: WorkerShare,
     memory: Allowance,
 }
 
@@ -42,13 +42,13 @@ pub fn instantiate(
     files: &mut dyn Files,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Elements> {
-    instantiate_part(chain, Part::default(), sources, files, diagnostics)
+    instantiate_part(chain, WorkerShare::default(), sources, files, diagnostics)
 }
 
 /// The same for one of the workers that run the chain.
 pub fn instantiate_part(
     chain: &Chain,
-    part: Part,
+    part: WorkerShare,
     sources: &mut Sources,
     files: &mut dyn Files,
     diagnostics: &mut Vec<Diagnostic>,

@@ -47,10 +47,10 @@ pub struct Joining<'a> {
     pub back: &'a [Back],
 }
 
-/// Connections that end at the same input, and that packets take by way of a device.
+/// Connections that end at the same input, and that packets take through a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Back {
-    /// What stands for the way there and back: a wire by this name.
+    /// What stands for the path there and back: a wire by this name.
     pub wire: String,
     /// Where they come from.
     pub from: Vec<Port>,

@@ -12,7 +12,7 @@ use ir::{Diagnostic, Graph, NodeId, Processing};
 use crate::frontend::expand::Flat;
 use crate::frontend::report::Report;
 
-/// Elements named on the way between the ports of a conflict.
+/// Elements named on the path between the ports of a conflict.
 const MAX_PATH: usize = 8;
 /// Pairs of ports of one element that a flow code is looked up for.
 const MAX_FLOW_PAIRS: usize = 1 << 16;
@@ -133,7 +133,7 @@ impl Ports {
     /// Spreads what is known to all ports that are alike, and reports where it contradicts.
     fn spread(&mut self, flat: &Flat, report: &mut Report) {
         let number = self.value.len();
-        // The port whose class decided, and the port before on the way from it.
+        // The port whose class decided, and the port before on the path from it.
         let mut root: Vec<usize> = (0..number).collect();
         let mut before = root.clone();
         let mut queue: VecDeque<usize> =
@@ -190,13 +190,13 @@ impl Ports {
             }
             path
         };
-        let mut way = path(up);
-        way.reverse();
-        way.extend(path(down));
-        way.dedup();
+        let mut ports = path(up);
+        ports.reverse();
+        ports.extend(path(down));
+        ports.dedup();
         let roots = [clash.root[up], clash.root[down]];
         let ends = roots.map(|root| self.owner[root]);
-        let names: Vec<String> = way
+        let names: Vec<String> = ports
             .iter()
             .filter(|node| !ends.contains(node))
             .map(|&node| format!("'{}'", graph.nodes[node].name))

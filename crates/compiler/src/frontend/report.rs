@@ -1,4 +1,4 @@
-//! Diagnostics on their way: none twice, and not more than anyone would read.
+//! Reporting of diagnostics: none twice, and not more than anyone would read.
 
 use std::collections::HashSet;
 

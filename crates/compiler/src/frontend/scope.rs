@@ -122,11 +122,11 @@ struct Resolver<'a, 'r> {
     /// Which files' statements were met.
     entered: Vec<bool>,
     /// Classes defined, by scope, the innermost last. The first holds the library of network functions: like elements,
-    /// they give way to whatever a file defines.
+    /// they are replaced by whatever a file defines.
     classes: Vec<HashMap<&'a str, (Class, Span)>>,
     /// Where each unknown class was reported: an index into the diagnostics.
     unknown: HashMap<&'a str, Option<usize>>,
-    /// Compounds whose definition is under way.
+    /// Compounds whose definition is in progress.
     defining: Vec<(&'a str, Span)>,
     /// Classes that files define at their own scope, before or behind.
     upcoming: HashMap<&'a str, Span>,
@@ -141,7 +141,7 @@ struct Draft<'a> {
     template: Template<'a>,
     /// Items that can be named.
     names: HashMap<String, usize>,
-    /// Items whose automatic names may have to give way to given ones.
+    /// Items whose automatic names may have to change for given ones.
     anonymous: Vec<usize>,
     /// Elements that do not count for automatic names.
     uncounted: usize,
@@ -254,7 +254,7 @@ impl<'a> Resolver<'a, '_> {
         for item in std::mem::take(&mut draft.anonymous) {
             let name = &mut draft.template.items[item].name;
             if draft.names.contains_key(name) {
-                // A given name is in the way: count on.
+                // A given name is the same: count on.
                 let at = name.rfind('@').map_or(name.len(), |at| at + 1);
                 let mut number: u64 = name[at..].parse().unwrap_or(0);
                 while draft.names.contains_key(name) {
@@ -548,7 +548,9 @@ impl<'a> Resolver<'a, '_> {
                     self.report.add(
                         Diagnostic::error(
                             "misused-pseudo-element",
-                            format!("connections lead {wrong} `{name}`, not the other way"),
+                            format!(
+                                "connections lead {wrong} `{name}`, not in the other direction"
+                            ),
                         )
                         .label(link.span, ""),
                     );

@@ -23,7 +23,7 @@ pub(crate) fn unused<'a>(devices: &'a [Device], arguments: &[Vec<Argument>]) -> 
     devices.iter().filter(|device| !is_for(device)).collect()
 }
 
-/// Has devices take the places of the elements of their names that are declared outside of compounds; whether there is
+/// Has devices replace the elements of their names that are declared outside of compounds; whether there is
 /// any.
 pub(crate) fn replace(file: &mut File, devices: &[&Device], sources: &mut Sources) -> bool {
     let mut replaced = false;

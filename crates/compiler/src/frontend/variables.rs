@@ -28,7 +28,7 @@ struct Scope<'a> {
 #[derive(Clone)]
 enum Value<'a> {
     Written(&'a Argument),
-    /// Its expansion is under way.
+    /// Its expansion is in progress.
     Expanding,
     Expanded(Argument),
 }

@@ -25,7 +25,7 @@ pub struct Candidate {
     pub done: usize,
     /// What it leaves to cores and why; what concerns most packets first.
     pub stays: Vec<Stay>,
-    /// Numbers of tags that packets have on their way to cores.
+    /// Numbers of tags that packets have from there to cores.
     pub numbers: usize,
     /// Bytes of the artefact.
     pub bytes: usize,
@@ -138,7 +138,7 @@ pub fn candidate(
     let within: Vec<Model> = models.iter().enumerate().map(model).collect();
     match ask((graph, &within), &wires, target, around) {
         Ok(better) if better.runs() => Ok(better),
-        // If it does nothing either way, that which says why.
+        // If it does nothing in either case, that which says why.
         Ok(other) if found.as_ref().is_ok_and(|found| found.stays.is_empty()) => Ok(other),
         _ => found,
     }

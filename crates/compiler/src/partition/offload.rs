@@ -1,7 +1,7 @@
 //! What a device does of a program, and what is left to cores.
 //!
 //! A device decides what it can. A condition that it cannot test it is *spared*, if nearly all
-//! packets go one way: it goes on as if they did, and the core that takes the packet tests the condition first.
+//! packets take one branch: it goes on as if they did, and the core that takes the packet tests the condition first.
 //! So a device may be wrong about a packet, but never decides its fate: a class ends on a
 //! device only if all conditions on the path were tested there, or are [trusted](Ends::trust).
 //! Metron leaves to cores all rules behind the first that its hardware cannot express (§3.3.1); here those are

@@ -40,7 +40,7 @@ impl Trust {
         Self::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1).collect()
     }
 
-    /// Whether it takes the place of a test that a device cannot make.
+    /// Whether it replaces a test that a device cannot make.
     pub fn covers(self, lack: &Lack) -> bool {
         match (self, lack) {
             (Trust::Lengths, Lack::Length) | (Trust::IpChecksum, Lack::Checksum) => true,

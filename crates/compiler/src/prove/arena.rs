@@ -448,7 +448,7 @@ impl Arena {
         self.sum(&sum)
     }
 
-    /// All bits of a number of at most the width of `all` the other way.
+    /// All bits of a number of at most the width of `all`, inverted.
     fn complement(&mut self, term: TermId, all: u128) -> TermId {
         let mut sum = Linear { terms: Vec::new(), constant: all };
         sum.add_all(&self.linear(term), u128::MAX);
@@ -668,7 +668,7 @@ impl Arena {
         }
     }
 
-    /// The normal form of a test. Of the two ways to say it, the one whose set does not hold the
+    /// The normal form of a test. Of the two forms that it has, the one whose set does not hold the
     /// least number is taken.
     fn test(&mut self, term: TermId, set: &IntervalSet) -> Condition {
         let (term, set) = self.reduce(term, set);

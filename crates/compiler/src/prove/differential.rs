@@ -90,7 +90,7 @@ pub struct Disagreement {
 /// What was tried and found.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// How many packets went both ways.
+    /// How many packets went through both modes.
     pub packets: usize,
     /// How many sequences they made, each from the state at the beginning on.
     pub sequences: usize,
@@ -107,7 +107,7 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
     record(subject, effort).0
 }
 
-/// The same; also gives the sequences of packets, to take them other ways.
+/// The same; also gives the sequences of packets, for other modes.
 pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let nothing =
         Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None, unclear: None };

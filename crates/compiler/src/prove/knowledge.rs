@@ -1,4 +1,4 @@
-//! What is known of a packet on its way: conditions that held or not, and what follows from them.
+//! What is known of a packet along its path: conditions that held or not, and what follows from them.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

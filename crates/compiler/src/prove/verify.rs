@@ -127,7 +127,7 @@ impl Verification {
 }
 
 /// Verifies what a chain becomes: that simplification changes nothing for any packet, and that no
-/// packet of many goes another way than element by element.
+/// packet of many takes another path than element by element.
 pub fn verify_chain(chain: &Subjects, effort: Option<Effort>) -> Verification {
     let programs = synthesize(&chain.graph, &chain.models).programs;
     verify_programs(chain, &programs, effort)

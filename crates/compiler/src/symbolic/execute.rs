@@ -31,10 +31,10 @@ const UNCONNECTED: Reason = Reason("unconnected-output");
 /// A port that does not exist; as elements count it.
 const NO_SUCH_PORT: Reason = Reason("no-such-port");
 
-/// A program has at most so many steps; a chain that takes more is carried out in stages.
+/// A program has at most so many steps; a chain that takes more is executed in stages.
 pub(crate) const MAX_STEPS: usize = 10_000;
 /// An input that so many paths come to is a good place to begin a further stage.
-const MANY_WAYS: usize = 64;
+const MANY_PATHS: usize = 64;
 /// A path leads through so many inputs at the most.
 pub(crate) const MAX_LENGTH: usize = 500;
 /// Where paths multiply, no more steps are taken once it shows where.
@@ -49,7 +49,7 @@ const MAX_ROWS: usize = 64;
 /// How often packets are told apart so that rules look at fewer numbers.
 const MAX_SPLITS: usize = 64;
 
-/// Tests of a list of rules that are carried out one after the other: of each, more is known than of
+/// Tests of a list of rules that are executed one after the other: of each, more is known than of
 /// the one before.
 const MAX_TESTS: usize = 2000;
 
@@ -366,7 +366,7 @@ impl<'a> Machine<'a> {
         self.entered += 1;
         let visits = self.visits.entry(to).or_default();
         *visits += 1;
-        if *visits == MANY_WAYS && self.many.is_none() {
+        if *visits == MANY_PATHS && self.many.is_none() {
             self.many = Some(to);
         }
         path.at = to;

@@ -379,7 +379,7 @@ mod tests {
 
     fn rule(kind: u8, number: u8, arm: u32) -> Rule {
         // More than keys have room for.
-        let seldom = [ip::LEN, ip::ID, ip::SRC, ip::DST, transport::SPORT, ip::CHECKSUM];
+        let rare = [ip::LEN, ip::ID, ip::SRC, ip::DST, transport::SPORT, ip::CHECKSUM];
         let cond = match kind {
             0 => ip::TTL.eq(number),
             1 => ip::PROTO.eq(number).and(ip::TOS.eq(number).not()),
@@ -391,7 +391,7 @@ mod tests {
                 ip::ID.eq(number).and(ip::TTL.eq(1u8)).and(ip::TTL.eq(2u8)),
                 ip::SRC.eq(u32::from(number)),
             ]),
-            kind => seldom[usize::from(kind) % seldom.len()].eq(u16::from(number)),
+            kind => rare[usize::from(kind) % rare.len()].eq(u16::from(number)),
         };
         Rule { when: cond.into(), arm, text: "".into(), span: None }
     }
@@ -403,7 +403,7 @@ mod tests {
 
     /// The rules, and what each arm lets through, with their expressions, in an order that does not
     /// depend on how they were made.
-    fn plainly(made: &Rules) -> impl PartialEq + std::fmt::Debug {
+    fn comparable(made: &Rules) -> impl PartialEq + std::fmt::Debug {
         let of_cube = |cube: &Cube| {
             let test = |(key, set): &(u8, IntervalSet)| {
                 let expr = made.exprs[usize::from(*key)].as_ref().expect("an expression");
@@ -446,7 +446,7 @@ mod tests {
                 prop_assert!(!new.exprs.contains(&None));
                 made = match Rules::changed(&rules, &old, &made) {
                     Some(changed) => {
-                        prop_assert_eq!(plainly(&changed), plainly(&new));
+                        prop_assert_eq!(comparable(&changed), comparable(&new));
                         prop_assert!(changed.exprs.len() <= MAX_DIMENSIONS.max(new.exprs.len()));
                         // What other rules ask stays where it is.
                         for (old, new) in made.exprs.iter().zip(&changed.exprs) {

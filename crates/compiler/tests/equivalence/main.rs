@@ -122,7 +122,7 @@ fn long_filter() -> String {
     )
 }
 
-/// A router with more gateways than make ways of their own.
+/// A router with more gateways than make paths of their own.
 fn many_gateways() -> String {
     let routes: Vec<String> =
         (0..100).map(|i| format!("20.{i}.0.0/16 10.0.{i}.1 {}", i % 2)).collect();
@@ -173,7 +173,7 @@ fn whole_tables_mean_what_rules_say_of_packets_of_any_length() {
 }
 
 #[test]
-fn what_seldom_comes_takes_the_same_way() {
+fn what_rarely_comes_takes_the_same_path() {
     for mut made in chains() {
         let usual: usize = made.synthesis.programs.iter().map(|p| p.exits().count()).sum();
         made.synthesis = synthesize_rare_paths(&made.graph, &made.models);
@@ -200,7 +200,7 @@ fn mistakes_of_every_class_are_caught() {
                     }
                     match compared(made, original, &wrong) {
                         Verdict::Different(_) => caught += 1,
-                        // The mistake does not matter: a rule was shadowed, a way impossible.
+                        // The mistake does not matter: a rule was shadowed, a path impossible.
                         Verdict::Equal => {
                             let programs = [wrong];
                             let subject = Subject { programs: &programs, ..made.subject() };

@@ -57,7 +57,7 @@ pub(crate) const MISTAKES: &[(&str, Mistake)] = &[
     ("the data's start is wrong", wrong_start),
     ("the data's length is wrong", wrong_length),
     ("a mark is wrong", wrong_mark),
-    ("an element on the way is forgotten", forget_element),
+    ("an element on the path is forgotten", forget_element),
 ];
 
 fn leave_out_test(program: &mut Program, dice: &mut Dice) -> bool {

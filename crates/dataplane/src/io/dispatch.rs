@@ -3,7 +3,7 @@
 //!
 //! A group is what goes from worker to worker. Frames say by a tag which one they are of (Metron
 //! §2.2): whoever is before this host, a switch or its card, knows the traffic classes and sets it.
-//! What a translator gives out is shared out among groups ([`elements::configure::Part::share`]), so
+//! What a translator gives out is shared out among groups ([`elements::configure::WorkerShare::share`]), so
 //! that answers are of a group, too, tagged or not.
 //!
 //! Where the number of workers can change, all flows are in groups, by the same hash that would choose
@@ -15,7 +15,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use elements::device::Owned;
+use elements::device::OwnedPorts;
 use net::Packet;
 
 use super::bpf::NumberMap;
@@ -424,16 +424,16 @@ impl Dispatch {
 
     /// The group of a packet that came in without a tag, as programs in the kernel find it: whose
     /// share of what is given out it goes to. As [`Packet::group`].
-    pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u16 {
+    pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[OwnedPorts]) -> u16 {
         let flow = Network::of(packet.data()).and_then(|network| network.flow());
         let share = flow.and_then(|flow| self.share(&flow, owned)).unwrap_or(0);
         u16::try_from((share + 1).saturating_sub(self.workers())).unwrap_or(0)
     }
 
     /// Whose share of what is given out a packet answers to.
-    fn share(&self, flow: &Flow, owned: &[Owned]) -> Option<usize> {
+    fn share(&self, flow: &Flow, owned: &[OwnedPorts]) -> Option<usize> {
         let (address, port) = flow.answered?;
-        let within = |own: &&Owned| {
+        let within = |own: &&OwnedPorts| {
             (own.addresses.0..=own.addresses.1).contains(&address)
                 && (own.ports.0..=own.ports.1).contains(&port)
         };
@@ -449,7 +449,7 @@ impl Dispatch {
 
     /// The worker that has the flow of a frame, where workers hand frames to each other; `None` if
     /// that is whom it came to.
-    pub(super) fn home(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {
+    pub(super) fn home(&self, packet: &Packet, owned: &[OwnedPorts]) -> Option<usize> {
         // The worker that hands on all has no flows.
         let first = usize::from(self.mode() == DispatchMode::Software);
         let network = Network::of(packet.data());
@@ -503,7 +503,7 @@ impl Dispatch {
         worker: usize,
         packets: &mut [Packet],
         own: [u8; 6],
-        owned: &[Owned],
+        owned: &[OwnedPorts],
     ) {
         if self.groups() == 0 {
             return;
@@ -525,13 +525,13 @@ impl Dispatch {
     }
 
     /// The group that a frame is of where the number of workers changes, as [`Packet::group`].
-    pub(crate) fn group_of(&self, packet: &Packet, owned: &[Owned]) -> u16 {
+    pub(crate) fn group_of(&self, packet: &Packet, owned: &[OwnedPorts]) -> u16 {
         self.group_by_hash(packet, owned).map_or(0, |group| group as u16 + 1)
     }
 
     /// The group of a frame, counted from 0, where the number of workers changes, as programs in the kernel
     /// find it; `None` if that is the first worker's.
-    fn group_by_hash(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {
+    fn group_by_hash(&self, packet: &Packet, owned: &[OwnedPorts]) -> Option<usize> {
         let network = Network::of(packet.data())?;
         if network.is_neighbours_answer() {
             return None;
@@ -546,7 +546,7 @@ impl Dispatch {
 
 #[cfg(test)]
 mod tests {
-    use elements::configure::Part;
+    use elements::configure::WorkerShare;
     use net::Pool;
 
     use super::*;
@@ -587,10 +587,10 @@ mod tests {
     fn answers_are_of_the_group_whose_share_they_go_to() {
         let (workers, groups, address) = (2, 5, 0x0102_0304);
         let dispatch = Dispatch::new(DispatchMode::Tags(Tags::Mac), workers, groups).unwrap();
-        let part = Part { index: 0, count: workers, groups };
+        let part = WorkerShare { index: 0, count: workers, groups };
         let own = [
-            Owned { addresses: (address, address), ports: (1024, 65535) },
-            Owned { addresses: (0x0a00_0000, 0x0a00_00ff), ports: (0, u16::MAX) },
+            OwnedPorts { addresses: (address, address), ports: (1024, 65535) },
+            OwnedPorts { addresses: (0x0a00_0000, 0x0a00_00ff), ports: (0, u16::MAX) },
         ];
         let mut pool = Pool::new();
         let mut of = |protocol, to, transport: &[u8]| {

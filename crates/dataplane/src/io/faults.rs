@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use elements::device::{Device, Event, Owned, Received, Wake};
+use elements::device::{Device, Event, OwnedPorts, Received, Wake};
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 
@@ -266,7 +266,7 @@ impl Device for Faulty {
         self.device.wait_on()
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> Result<(), String> {
         self.device.steer(owned)
     }
 

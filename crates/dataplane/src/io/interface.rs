@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use elements::device::Owned;
+use elements::device::OwnedPorts;
 
 use super::af_packet::{AfPacket, Group, Hold};
 use super::af_xdp::{self, AfXdp, Layout};
@@ -21,7 +21,7 @@ use super::dpdk;
 use super::hand_off::HandOff;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain, in_words};
-use super::port::{MOST, Part, Port};
+use super::port::{MOST, Port, WorkerShare};
 use super::steering::{self, Steering};
 use super::sys;
 use super::tap::Tap;
@@ -240,7 +240,7 @@ pub(super) struct Interface {
     obstacle: Mutex<String>,
     /// What is given out, as far as frames to it are brought to their workers. Locked after
     /// `opened`.
-    owned: Mutex<Vec<Owned>>,
+    owned: Mutex<Vec<OwnedPorts>>,
     /// Each worker's channel to the others, until the worker fetches it; none if they hand nothing to
     /// each other.
     hand_offs: Mutex<Vec<Option<HandOff>>>,
@@ -377,7 +377,7 @@ impl Interface {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn steering<'a>(&'a self, owned: &'a [Owned]) -> Steering<'a> {
+    fn steering<'a>(&'a self, owned: &'a [OwnedPorts]) -> Steering<'a> {
         let has_queues = self.has_queues();
         Steering { owned, workers: self.workers, dispatch: &self.dispatch, has_queues }
     }
@@ -398,7 +398,7 @@ impl Interface {
     }
 
     /// What is given out.
-    pub(super) fn owned(&self) -> MutexGuard<'_, Vec<Owned>> {
+    pub(super) fn owned(&self) -> MutexGuard<'_, Vec<OwnedPorts>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -407,12 +407,12 @@ impl Interface {
     ///
     /// # Errors
     /// A message.
-    pub(super) fn steer(&self, owned: &[Owned]) -> Result<Option<OwnedFd>, String> {
+    pub(super) fn steer(&self, owned: &[OwnedPorts]) -> Result<Option<OwnedFd>, String> {
         if self.workers == 1 || self.dispatch.mode().hands_on() {
             return Ok(None);
         }
         let name = &self.spec.name;
-        let mut wanted: Vec<Owned> = Vec::new();
+        let mut wanted: Vec<OwnedPorts> = Vec::new();
         for own in owned {
             if !wanted.contains(own) {
                 wanted.push(*own);
@@ -527,7 +527,7 @@ impl Interface {
     ///
     /// # Errors
     /// What is wrong, and the mend.
-    pub(super) fn fetch(&self, part: Part, again: bool) -> Result<Fetched, String> {
+    pub(super) fn fetch(&self, part: WorkerShare, again: bool) -> Result<Fetched, String> {
         let mut opened = self.lock();
         if again && opened.is_none() {
             let explain = |why: String| format!("{}: {why}", self.spec.name);
@@ -551,7 +551,7 @@ impl Interface {
     }
 
     /// A worker's channel to the others, if they hand frames to each other.
-    pub(super) fn fetch_hand_off(&self, part: Part) -> Option<HandOff> {
+    pub(super) fn fetch_hand_off(&self, part: WorkerShare) -> Option<HandOff> {
         let mut all = self.hand_offs.lock().unwrap_or_else(PoisonError::into_inner);
         all.get_mut(part.index)?.take()
     }

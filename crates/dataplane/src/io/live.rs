@@ -6,14 +6,14 @@ use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use elements::device::{Device, Event, Owned, Received, Wake};
+use elements::device::{Device, Event, OwnedPorts, Received, Wake};
 use net::{Batch, Packet, Pool};
 
 use super::dispatch::DispatchMode;
 use super::hand_off::HandOff;
 use super::interface::Interface;
 use super::netdev::{Link, Monitor, in_words};
-use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Part, Port, give_up};
+use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Port, WorkerShare, give_up};
 use super::sys;
 use crate::thread_owned::ThreadOwned;
 
@@ -31,7 +31,7 @@ const MOST_PARKED: usize = 1 << 17;
 /// What a worker has open on an interface.
 pub(super) struct Live {
     interface: Arc<Interface>,
-    part: Part,
+    part: WorkerShare,
     /// Absent while the interface is.
     port: Option<Box<dyn Port + Send>>,
     /// Which opening of the interface the port is of.
@@ -51,7 +51,7 @@ pub(super) struct Live {
     /// The interface's MAC address.
     address: [u8; 6],
     /// What is given out, each worker its share.
-    owned: Vec<Owned>,
+    owned: Vec<OwnedPorts>,
     /// The groups whose packets are put aside until all of them is here.
     awaited: Vec<u16>,
     /// Packets of groups that were awaited, which come before all others.
@@ -69,7 +69,7 @@ impl Live {
     /// A message.
     pub(super) fn open(
         interface: &Arc<Interface>,
-        part: Part,
+        part: WorkerShare,
     ) -> std::result::Result<Self, String> {
         let (port, opening) = interface.fetch(part, false)?;
         let explain = |e: Error| format!("{}: {}", interface.name(), in_words(&e));
@@ -459,7 +459,7 @@ impl Device for Handle {
         })
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> std::result::Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> std::result::Result<(), String> {
         self.reports = true;
         self.live.with(|live| {
             live.owned = owned.to_vec();

@@ -44,7 +44,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use elements::configure::{Devices, Part};
+use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest};
 use net::pcap::{Format, LinkType, Options};
 
@@ -111,7 +111,7 @@ pub struct Bindings {
     /// Faults to put on whatever names are bound to.
     pub faults: Option<FaultInjection>,
     /// The worker whose devices are opened.
-    pub part: Part,
+    pub part: WorkerShare,
     /// Folder that relative paths of captures count from; the current one if empty.
     pub folder: PathBuf,
     /// The configuration's folder: captures to read that are not in `folder` are looked for here.

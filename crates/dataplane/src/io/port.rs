@@ -4,7 +4,7 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-pub(super) use elements::configure::Part;
+pub(super) use elements::configure::WorkerShare;
 use elements::device::Event;
 use ir::Reason;
 use net::{Batch, Pool};

@@ -11,7 +11,7 @@
 use std::io::Result;
 use std::os::fd::OwnedFd;
 
-use elements::device::Owned;
+use elements::device::OwnedPorts;
 
 use super::bpf::*;
 use super::dispatch::{Dispatch, DispatchMode, MAC_TAG, Tags};
@@ -24,7 +24,7 @@ const STACK: u8 = 10;
 /// What a worker is chosen by.
 pub(super) struct Steering<'a> {
     /// What is given out.
-    pub(super) owned: &'a [Owned],
+    pub(super) owned: &'a [OwnedPorts],
     /// How many workers there are.
     pub(super) workers: usize,
     /// How a frame's worker is found.
@@ -364,14 +364,14 @@ const ICMP_ERRORS: [i32; 5] = [3, 4, 5, 11, 12];
 
 /// Ends with the share that it is in, if the address in register 9 and the port in register 0
 /// are in the ranges.
-fn owner(own: &Owned, steering: &Steering<'_>) -> [Line; 13] {
+fn owner(own: &OwnedPorts, steering: &Steering<'_>) -> [Line; 13] {
     let (addresses, ports) = (own.addresses, own.ports);
     let (number, low, high) = match own.by_address() {
         true => (9, addresses.0, addresses.1),
         false => (0, ports.0.into(), ports.1.into()),
     };
     let size = u64::from(high) - u64::from(low) + 1;
-    // The inverse of `Part::share`: ((number - low + 1) * shares - 1) / size.
+    // The inverse of `WorkerShare::share`: ((number - low + 1) * shares - 1) / size.
     [
         Do(instruction(BELOW, 9, 0, 12, addresses.0 as i32)),
         Do(instruction(ABOVE, 9, 0, 11, addresses.1 as i32)),

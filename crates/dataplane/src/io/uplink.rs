@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use elements::device::{Device, Event, Owned, Received, Wake};
+use elements::device::{Device, Event, OwnedPorts, Received, Wake};
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 
@@ -178,7 +178,7 @@ impl Device for Handle {
         self.shared.with(|shared| shared.device.flush())
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> Result<(), String> {
         self.shared.with(|shared| shared.device.steer(owned))
     }
 

@@ -397,7 +397,7 @@ impl FlowCache {
             if heads.len() <= number {
                 let more = (number + 1).next_power_of_two() - heads.len();
                 heads.reserve_exact(more);
-                classify::prefer_large_pages(heads.spare_capacity_mut());
+                classify::prefer_huge_pages(heads.spare_capacity_mut());
                 heads.resize(heads.len() + more, NONE);
             }
             let link = (at * self.stride + i) as u32;
@@ -457,7 +457,7 @@ fn reserve<T>(lines: usize, each: usize) -> Option<Vec<T>> {
     all.try_reserve_exact(lines * each).ok()?;
     // A program whose flows are few need not wait for a large page.
     if let Some(later) = all.spare_capacity_mut().get_mut(FEWEST * each..) {
-        classify::prefer_large_pages(later);
+        classify::prefer_huge_pages(later);
     }
     Some(all)
 }

@@ -1,6 +1,6 @@
 //! Carrying packets from element to element, or to the stage that stands there.
 
-use elements::context::{Context, Core};
+use elements::context::{Context, WorkerResources};
 use ir::program::{Continuation, Program};
 use ir::{NodeId, Port};
 use net::Batch;
@@ -41,7 +41,7 @@ pub(crate) struct Delivery {
 impl Nodes {
     /// Carries everything on the stack to the end of its way.
     #[inline]
-    pub(super) fn carry(&mut self, core: &mut Core) {
+    pub(super) fn carry(&mut self, core: &mut WorkerResources) {
         if self.stack.is_empty() {
             return;
         }
@@ -53,7 +53,7 @@ impl Nodes {
     }
 
     /// The same, timed or not.
-    fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
+    fn carry_all<const TIMED: bool>(&mut self, core: &mut WorkerResources) {
         let mut timing = TIMED.then(|| self.sampler.begin());
         let mut timed: Option<Timed> = None;
         while let Some(Delivery { to, mut batch, taker, laps }) = self.stack.pop() {
@@ -107,7 +107,7 @@ impl Nodes {
     /// anywhere.
     pub(super) fn run_ahead(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         delivery: Delivery,
         arrivals: &[Arrival],
         out: &mut Vec<Delivery>,
@@ -154,7 +154,7 @@ impl Nodes {
     #[cold]
     fn carry_watched(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         to: Port,
         batch: &mut Batch,
         taker: Taker,
@@ -174,7 +174,7 @@ impl Nodes {
     #[inline(always)]
     fn visit<const WATCHED: bool>(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         to: Port,
         batch: &mut Batch,
     ) -> Option<Port> {
@@ -207,7 +207,7 @@ impl Nodes {
     #[inline(never)]
     fn part(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         mut cell: Box<Cell>,
         batch: &mut Batch,

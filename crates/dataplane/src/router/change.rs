@@ -119,7 +119,7 @@ impl Router {
         let functions = functions.zip(arrivals.functions).collect();
         let state = self.export(Scope::All);
         let seed = self.core.rng.u64(..);
-        let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
+        let core = std::mem::replace(&mut self.core, elements::context::WorkerResources::new(seed));
         let (errors, load) = (self.nodes.errors, self.load);
         Handover { core, state, errors, load, elements, functions }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use elements::configure::scopes;
-use elements::context::Core;
+use elements::context::WorkerResources;
 use elements::element::{Handler, HandlerCalls, HandlerContext};
 use elements::listing::{FlowRecord, Slice};
 use ir::NodeId;
@@ -167,7 +167,7 @@ impl Nodes {
         &mut self,
         from: Option<NodeId>,
         handler: &str,
-        core: &mut Core,
+        core: &mut WorkerResources,
     ) -> Result<String, String> {
         let Resolved { node, name, parameter } = self.resolve(from, handler)?;
         let Some(node) = node else { return self.read_global(name) };
@@ -193,7 +193,12 @@ impl Nodes {
     }
 
     /// A slice of what a handler lists; none if it lists nothing, or cannot be read.
-    pub(super) fn list(&mut self, handler: &str, from: u64, core: &mut Core) -> Option<Slice> {
+    pub(super) fn list(
+        &mut self,
+        handler: &str,
+        from: u64,
+        core: &mut WorkerResources,
+    ) -> Option<Slice> {
         let Resolved { node, name, .. } = self.resolve(None, handler).ok()?;
         let Some(node) = node else {
             let (_, value) = self.globals.iter().find(|(global, _)| global == name)?;
@@ -210,7 +215,12 @@ impl Nodes {
     }
 
     /// Removes a flow that an element listed; whether it was still there.
-    pub(super) fn remove_flow(&mut self, name: &str, flow: &FlowRecord, core: &mut Core) -> bool {
+    pub(super) fn remove_flow(
+        &mut self,
+        name: &str,
+        flow: &FlowRecord,
+        core: &mut WorkerResources,
+    ) -> bool {
         self.settle(core);
         let node = self.names.get(name).copied();
         let Some(cell) = node.and_then(|node| self.nodes[node].cell.as_mut()) else {
@@ -281,7 +291,7 @@ impl Nodes {
         from: Option<NodeId>,
         handler: &str,
         value: &str,
-        core: &mut Core,
+        core: &mut WorkerResources,
     ) -> Result<(), String> {
         let Resolved { node, name, .. } = self.resolve(from, handler)?;
         let Some(node) = node else { return self.write_global(name, value) };

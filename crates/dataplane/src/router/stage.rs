@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use elements::Element;
 use elements::cells::Cells;
-use elements::context::Core;
+use elements::context::WorkerResources;
 use elements::element::HandlerCalls;
 use ir::program::{Continuation, Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
@@ -42,7 +42,7 @@ pub(super) enum Credit {
 /// What surrounds a stage while it works.
 pub struct StageContext<'a> {
     /// The worker's possessions.
-    pub core: &'a mut Core,
+    pub core: &'a mut WorkerResources,
     pub(super) nodes: &'a mut Nodes,
 }
 
@@ -317,7 +317,12 @@ impl Surroundings for Nodes {
 }
 
 impl Nodes {
-    pub(super) fn install(&mut self, core: &mut Core, program: &Program, stage: Box<dyn Stage>) {
+    pub(super) fn install(
+        &mut self,
+        core: &mut WorkerResources,
+        program: &Program,
+        stage: Box<dyn Stage>,
+    ) {
         let entry = program.entry;
         if program.continuation.is_none() {
             self.take_out(core, entry);
@@ -356,13 +361,13 @@ impl Nodes {
     }
 
     /// Takes out the stages that an element's meaning went into; whether there were any.
-    pub(super) fn uninstall(&mut self, core: &mut Core, element: NodeId) -> bool {
+    pub(super) fn uninstall(&mut self, core: &mut WorkerResources, element: NodeId) -> bool {
         self.take_out_if(core, |installed| installed.elements.contains(&element))
     }
 
     /// Takes out programs from which packets can get to an element, which were made for what is there; whether there
     /// were any.
-    pub(super) fn uninstall_before(&mut self, core: &mut Core, element: NodeId) -> bool {
+    pub(super) fn uninstall_before(&mut self, core: &mut WorkerResources, element: NodeId) -> bool {
         let before = self.before(&[element]);
         self.take_out_if(core, |installed| installed.elements.iter().any(|&node| before[node]))
     }
@@ -373,12 +378,16 @@ impl Nodes {
     }
 
     /// Takes out what an entry's program became.
-    pub(super) fn take_out(&mut self, core: &mut Core, entry: Port) {
+    pub(super) fn take_out(&mut self, core: &mut WorkerResources, entry: Port) {
         self.take_out_if(core, |installed| installed.entry == entry);
     }
 
     /// Takes out all parts of the programs of which one is such a one; whether there were any.
-    fn take_out_if(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) -> bool {
+    fn take_out_if(
+        &mut self,
+        core: &mut WorkerResources,
+        which: impl Fn(&Installed) -> bool,
+    ) -> bool {
         self.tell_ways(core);
         let these = self.stages.all.iter().flatten().filter(|&installed| which(installed));
         let entries: Vec<Port> = these.map(|installed| installed.entry).collect();
@@ -473,7 +482,7 @@ impl Nodes {
 
     /// Lets a stage take a batch, which is empty then.
     #[inline]
-    pub(super) fn enter(&mut self, core: &mut Core, number: u32, batch: &mut Batch) {
+    pub(super) fn enter(&mut self, core: &mut WorkerResources, number: u32, batch: &mut Batch) {
         self.with_stage(core, number, |stage, cx| stage.process(batch, cx));
         self.stages.unsettled = true;
         for delivery in &mut self.stages.out {
@@ -485,7 +494,7 @@ impl Nodes {
 
     fn with_stage(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         number: u32,
         work: impl FnOnce(&mut dyn Stage, &mut StageContext<'_>),
     ) {
@@ -500,14 +509,14 @@ impl Nodes {
 
     /// Has the elements count what stages counted for them.
     #[inline]
-    pub(super) fn settle(&mut self, core: &mut Core) {
+    pub(super) fn settle(&mut self, core: &mut WorkerResources) {
         if self.stages.unsettled {
             self.settle_all(core);
         }
     }
 
     #[cold]
-    fn settle_all(&mut self, core: &mut Core) {
+    fn settle_all(&mut self, core: &mut WorkerResources) {
         self.stages.unsettled = false;
         for (node, credit) in std::mem::take(&mut self.stages.owed) {
             self.credit(node, credit);
@@ -518,7 +527,7 @@ impl Nodes {
     }
 
     /// Has stages tell all that they counted, also through which inputs packets went.
-    pub(super) fn tell_ways(&mut self, core: &mut Core) {
+    pub(super) fn tell_ways(&mut self, core: &mut WorkerResources) {
         self.settle(core);
         for number in 0..self.stages.all.len() {
             self.with_stage(core, number as u32, |stage, cx| stage.tell_ways(cx));

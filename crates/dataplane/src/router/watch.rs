@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use elements::context::{Core, Services, Tally};
+use elements::context::{Services, Tally, WorkerResources};
 use elements::element::Traffic;
 use elements::element_state::{ElementState, Scope};
 use ir::interp::{self, FlowEvent};
@@ -114,7 +114,7 @@ type Declared<'a> = (NodeId, &'a str, &'static str, &'a StateKind);
 
 impl Nodes {
     /// Carries a delivery to the end of its way, alone on the stack.
-    fn aside(&mut self, core: &mut Core, to: Port, batch: Batch) {
+    fn aside(&mut self, core: &mut WorkerResources, to: Port, batch: Batch) {
         if batch.is_empty() {
             return core.recycle_batch(batch);
         }
@@ -129,7 +129,7 @@ impl Nodes {
     /// the element's own code must take what is left in the batch.
     pub(super) fn single_out(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         to: Port,
         batch: &mut Batch,
         taker: Taker,
@@ -158,7 +158,7 @@ impl Nodes {
     }
 
     /// Notes that a packet that is followed comes to an element.
-    fn arrive(&mut self, core: &mut Core, to: Port, packet: &Packet) {
+    fn arrive(&mut self, core: &mut WorkerResources, to: Port, packet: &Packet) {
         let decisions = self.decisions(core, to, packet);
         let mark = packet.mark();
         let passage = self.passage(core, mark, to, packet);
@@ -170,7 +170,7 @@ impl Nodes {
 
     /// Notes that an element pulled a packet, if that is followed.
     #[cold]
-    pub(super) fn pulled(&mut self, core: &Core, node: NodeId, packet: &Packet) {
+    pub(super) fn pulled(&mut self, core: &WorkerResources, node: NodeId, packet: &Packet) {
         if node < self.elements
             && let Some(journey) = self.journeys.get_mut(&packet.mark())
             && journey.expects(packet)
@@ -196,7 +196,7 @@ impl Nodes {
     #[cold]
     pub(super) fn look_back<'a>(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         node: NodeId,
         cell: &'a mut Cell,
         also: impl Iterator<Item = (usize, &'a mut Packet)>,
@@ -274,7 +274,7 @@ impl Nodes {
     }
 
     /// Follows a packet no further that goes to another worker.
-    pub(super) fn let_go(&mut self, core: &mut Core, packet: &mut Packet) {
+    pub(super) fn let_go(&mut self, core: &mut WorkerResources, packet: &mut Packet) {
         let gone = packet.mark();
         packet.set_mark(0);
         self.tell(|mark, _| (mark == gone).then_some(Some(MOVED)));
@@ -282,7 +282,7 @@ impl Nodes {
     }
 
     /// Follows packets no further that have waited long since they came by a tap.
-    pub(super) fn follow_no_longer(&mut self, core: &Core, tap: NodeId) {
+    pub(super) fn follow_no_longer(&mut self, core: &WorkerResources, tap: NodeId) {
         let now = core.now;
         let late = |journey: &Journey| journey.tap == tap && journey.began + LONGEST <= now;
         self.tell(|_, journey| late(journey).then_some(Some(WAITED)));
@@ -295,7 +295,7 @@ impl Nodes {
     /// What the program that begins at an input would do with a packet that comes there.
     fn passage(
         &mut self,
-        core: &mut Core,
+        core: &mut WorkerResources,
         mark: u16,
         at: Port,
         packet: &Packet,
@@ -334,7 +334,12 @@ impl Nodes {
     }
 
     /// What an element is about to decide about a packet, as its model says.
-    fn decisions(&mut self, core: &mut Core, at: Port, packet: &Packet) -> Vec<Decision> {
+    fn decisions(
+        &mut self,
+        core: &mut WorkerResources,
+        at: Port,
+        packet: &Packet,
+    ) -> Vec<Decision> {
         let node = &self.nodes[at.node];
         let Some(cell) = &node.cell else { return Vec::new() };
         let (model, name) = (cell.element.model(), node.name.clone());

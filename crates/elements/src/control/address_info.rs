@@ -106,7 +106,7 @@ fn meaning_of(word: &Argument, cx: &Configure<'_>) -> Option<Meanings> {
 }
 
 /// Adds meanings to those known; false if others of the same kind are replaced. An address that
-/// comes with a network gives way to one that was given by itself.
+/// comes with a network is replaced by one that was given by itself.
 fn add(known: &mut Meanings, new: Meanings) -> bool {
     fn put<T: PartialEq>(known: &mut Option<T>, new: Option<T>) -> bool {
         let conflict = known.is_some() && new.is_some() && *known != new;

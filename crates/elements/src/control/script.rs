@@ -22,7 +22,7 @@ use crate::plumbing::print::show_time;
 element! {
     /// Script([TYPE type,] INSTRUCTION, ...) -- reads and writes handlers as a program says
     ///
-    /// Carries out its arguments one after the other. Text in them is subject to substitution:
+    /// Executes its arguments one after the other. Text in them is subject to substitution:
     /// $NAME is the value of a variable, $(HANDLER ARGUMENTS) the value of a read handler; the
     /// two can be nested. A handler without an element is one of the script's own, or else one of
     /// the router. The instructions with a q at the end remove a layer of quotation marks.
@@ -280,7 +280,7 @@ impl Script {
         }
     }
 
-    /// Lets up to `count` waiting instructions pass, and carries out what follows them up to the
+    /// Lets up to `count` waiting instructions pass, and executes what follows them up to the
     /// next one.
     fn step(&mut self, count: u64, cause: Cause, cx: &mut Context<'_>) -> Rest {
         let program = Rc::clone(&self.program);

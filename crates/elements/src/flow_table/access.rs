@@ -77,10 +77,10 @@ impl FlowAccess for FlowTable {
             let ports = (src_port[lane] as u16, dst_port[lane] as u16);
             let key = Key::new(map[lane] as u16, src[lane], ports.0, dst[lane], ports.1);
             all[lane] = self.hashed(key);
-            self.expect(&all[lane]);
+            self.prefetch_bucket(&all[lane]);
         }
         for lane in lanes_of(lanes) {
-            guesses[lane] = self.prefetch_guess(&all[lane]);
+            guesses[lane] = self.prefetch_entry(&all[lane]);
         }
         for lane in lanes_of(lanes) {
             let guessed = guesses[lane].and_then(|guess| self.is(guess, &all[lane]));

@@ -1,16 +1,16 @@
-//! Memory that is brought near before it is touched, for many flows at once.
+//! Prefetching for many flows at once: memory is asked for before it is touched.
 
 use super::slab::NONE;
 use super::{AHEAD, Flow, FlowTable, Hashed};
 
 impl FlowTable {
-    /// Brings a flow near.
+    /// Prefetches a flow.
     #[inline]
     pub(crate) fn prefetch(&self, number: u32) {
         self.flows.prefetch(number);
     }
 
-    /// Brings near the flows before and behind one in its list.
+    /// Prefetches the flows before and behind one in its list.
     #[inline]
     pub(crate) fn prefetch_changes(&self, number: u32) {
         let Flow { previous, next, .. } = *self.flow(number);
@@ -18,7 +18,7 @@ impl FlowTable {
         self.flows.prefetch(next);
     }
 
-    /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
+    /// Prefetches what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
     /// their numbers with the hashes of their keys, and how many they are.
     pub(super) fn prefetch_expired(
         &self,
@@ -45,21 +45,21 @@ impl FlowTable {
         (all, most)
     }
 
-    /// Brings near what a key is looked up by.
+    /// Prefetches the bucket that a key is looked up in.
     #[inline]
-    pub(crate) fn expect(&self, key: &Hashed) {
+    pub(crate) fn prefetch_bucket(&self, key: &Hashed) {
         self.index.prefetch(key.hash);
     }
 
-    /// For a key that was expected, a guess of its flow, which is prefetched; see [`FlowTable::is`].
+    /// For a key whose bucket was prefetched, a guess of its flow, which is prefetched; see [`FlowTable::is`].
     #[inline]
-    pub(crate) fn prefetch_guess(&self, key: &Hashed) -> Option<u32> {
+    pub(crate) fn prefetch_entry(&self, key: &Hashed) -> Option<u32> {
         self.index.guess(key.hash).inspect(|entry| self.flows.prefetch(entry >> 1))
     }
 
-    /// Whether a key that was expected is probably a flow's, which is prefetched.
+    /// Whether a key whose bucket was prefetched is probably a flow's, which is prefetched.
     #[inline]
     pub(crate) fn is_likely(&self, key: &Hashed) -> bool {
-        self.prefetch_guess(key).is_some()
+        self.prefetch_entry(key).is_some()
     }
 }

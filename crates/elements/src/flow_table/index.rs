@@ -29,7 +29,7 @@ struct Buckets {
 impl Buckets {
     fn new(count: usize) -> Self {
         let mut words = vec![0; (count + 1) * WORDS];
-        classify::prefer_large_pages(&mut words);
+        classify::prefer_huge_pages(&mut words);
         let start = words.as_ptr().align_offset(size_of::<Bucket>()).min(WORDS);
         Self { words, start, mask: count - 1 }
     }
@@ -179,7 +179,7 @@ pub(crate) trait Records {
     /// The hash of a record that is in the index.
     fn hash(&self, number: u32) -> u64;
 
-    /// Brings near what its hash is computed from.
+    /// Prefetches what its hash is computed from.
     fn prefetch(&self, _number: u32) {}
 }
 
@@ -229,7 +229,7 @@ impl Index {
         }
     }
 
-    /// Brings near the first cache lines that `hash` leads to.
+    /// Prefetches the first cache lines that `hash` leads to.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.current.prefetch(hash as usize);

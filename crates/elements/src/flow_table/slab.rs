@@ -59,7 +59,7 @@ impl<T: Linked> Slab<T> {
         &self.chunks[chunk][at]
     }
 
-    /// Brings a record near.
+    /// Prefetches a record.
     #[inline]
     pub(crate) fn prefetch(&self, number: u32) {
         let (chunk, at) = place(number);
@@ -103,7 +103,7 @@ impl<T: Linked> Slab<T> {
         let size = FIRST << self.chunks.len();
         if self.chunks.last().is_none_or(|last| last.len() == size / 2) {
             let mut chunk = Vec::with_capacity(size);
-            classify::prefer_large_pages(chunk.spare_capacity_mut());
+            classify::prefer_huge_pages(chunk.spare_capacity_mut());
             self.chunks.push(chunk);
         }
         let at = self.chunks.len() - 1;

@@ -9,7 +9,7 @@
 //! took long. It is enough to count some of the
 //! numbers: where few of these are taken, a free one is near. What was taken before there was a tree is not in
 //! it, and is noted when somebody comes across it: a number that is set is taken, but not the
-//! other way round.
+//! other direction.
 
 use net::flow::FlowHash;
 

@@ -10,7 +10,7 @@ use net::{Batch, Packet, PacketType};
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
+use crate::device::{Device, DeviceRequest, Event, OwnedPorts, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::element_state::ElementState;
 use crate::io::from_dump::LinkType;
@@ -231,7 +231,7 @@ impl Element for FromDevice {
         self.device.as_ref().filter(|_| self.active)?.wait_on()
     }
 
-    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+    fn steer(&mut self, owned: &[OwnedPorts]) -> Result<(), String> {
         self.device.as_mut().map_or(Ok(()), |device| device.steer(owned))
     }
 

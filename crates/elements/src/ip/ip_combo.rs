@@ -1,4 +1,4 @@
-//! IPInputCombo and IPOutputCombo: the ways into and out of a router, each as one element.
+//! IPInputCombo and IPOutputCombo: the paths into and out of a router, each as one element.
 
 use std::net::Ipv4Addr;
 

@@ -301,7 +301,7 @@ impl<A: RouteAddress> RouteTable<A> {
         self.hops.get(found? as usize)
     }
 
-    /// Makes a way for packets by `key`, leaving the gateway there if the route has one.
+    /// Routes packets by `key`, leaving the gateway there if the route has one.
     pub(crate) fn model(&self, key: Field) -> Block {
         let (gateway, port) = (Reg(0), Reg(1));
         vec![

@@ -65,11 +65,11 @@ element! {
     ///
     /// TCP_TIMEOUT (time, default 24 hours): of TCP connections with data in both directions.
     /// TCP_NODATA_TIMEOUT (time, default 5 minutes): of other TCP connections.
-    /// TCP_DONE_TIMEOUT (time, default 4 minutes): of those that RST, or FIN both ways, ended.
+    /// TCP_DONE_TIMEOUT (time, default 4 minutes): of those that RST, or FIN in both directions, ended.
     /// TCP_GUARANTEE (time, default 5 seconds): how long after a packet a flow is not given up.
     /// UDP_TIMEOUT (time, default 5 minutes): of UDP flows.
     /// UDP_STREAMING_TIMEOUT (time, default UDP_TIMEOUT): of UDP flows of three packets and more,
-    /// with packets both ways.
+    /// with packets in both directions.
     /// UDP_GUARANTEE (time, default 5 seconds): as TCP_GUARANTEE, for UDP.
     /// MAPPING_CAPACITY (number or element, default 4194304): how many flows there may be, or
     /// another rewriter with which the capacity is shared.
@@ -138,7 +138,7 @@ element! {
     ///
     /// TIMEOUT, TCP_TIMEOUT (time, default 24 hours): of connections with data in both directions.
     /// TCP_NODATA_TIMEOUT (time, default 5 minutes): of others.
-    /// TCP_DONE_TIMEOUT (time, default 4 minutes): of those that RST, or FIN both ways, ended.
+    /// TCP_DONE_TIMEOUT (time, default 4 minutes): of those that RST, or FIN in both directions, ended.
     /// GUARANTEE, TCP_GUARANTEE (time, default 5 seconds): how long after a packet a flow is not
     /// given up.
     /// MAPPING_CAPACITY, DST_ANNO, REPLY_ANNO: as in IPRewriter.
@@ -181,7 +181,7 @@ element! {
     ///
     /// TIMEOUT, UDP_TIMEOUT (time, default 5 minutes): of flows.
     /// STREAMING_TIMEOUT, UDP_STREAMING_TIMEOUT (time, default TIMEOUT): of flows of three
-    /// packets and more, with packets both ways.
+    /// packets and more, with packets in both directions.
     /// GUARANTEE, UDP_GUARANTEE (time, default 5 seconds): how long after a packet a flow is not
     /// given up.
     /// MAPPING_CAPACITY, DST_ANNO, REPLY_ANNO: as in IPRewriter.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use ir::{Reason, StateValue};
 
-use crate::device::Owned;
+use crate::device::OwnedPorts;
 use crate::element_state::ElementState;
 use crate::flow_table::{Flow, GroupFlows};
 pub(crate) use backends::{Backend, Backends, Policy};
@@ -182,8 +182,8 @@ impl Common {
         }
     }
 
-    /// What is given out here, by each worker its share.
-    fn owned(&self) -> Vec<Owned> {
+    /// What is allocated here, by each worker from its share.
+    fn owned(&self) -> Vec<OwnedPorts> {
         self.specs.iter().flat_map(Self::patterns).filter_map(PatternRef::owned).collect()
     }
 
@@ -276,7 +276,7 @@ pub(crate) fn adjust_udp(checksum: u16, delta: u16) -> u16 {
     }
 }
 
-/// The sum of two deltas, or the delta of the way back.
+/// The sum of two deltas, or the delta of the reply direction.
 #[inline]
 pub(crate) fn add_deltas(a: u16, b: u16) -> u16 {
     ((u32::from(a) + u32::from(b)) % 0xffff) as u16

@@ -343,7 +343,7 @@ mod tests {
             let first = u32::MAX - 100;
             let (mut encoder, mut decoder) =
                 (Encoder::new(memory, 7, first, true), Decoder::new(memory));
-            let (mut on_the_way, mut acks) = (Vec::new(), Vec::new());
+            let (mut in_flight, mut acks) = (Vec::new(), Vec::new());
             let (mut coded, mut found) = (Vec::new(), Vec::new());
             let (mut bytes, mut sent) = (0, 0);
             for (turn, payload) in all.iter().enumerate() {
@@ -351,15 +351,15 @@ mod tests {
                 assert!(coded.len() <= HEAD + payload.len());
                 (bytes, sent) = (bytes + payload.len(), sent + coded.len());
                 if rng.u8(..10) > 0 {
-                    on_the_way.push((coded.clone(), payload, turn));
+                    in_flight.push((coded.clone(), payload, turn));
                 }
                 if rng.u8(..20) == 0 {
-                    on_the_way.push((coded.clone(), payload, turn));
+                    in_flight.push((coded.clone(), payload, turn));
                 }
-                while on_the_way.len() > 5 {
-                    let is_due = on_the_way[0].2 + 8 < turn;
-                    let which = if is_due { 0 } else { rng.usize(..on_the_way.len()) };
-                    let (coded, payload, _) = on_the_way.remove(which);
+                while in_flight.len() > 5 {
+                    let is_due = in_flight[0].2 + 8 < turn;
+                    let which = if is_due { 0 } else { rng.usize(..in_flight.len()) };
+                    let (coded, payload, _) = in_flight.remove(which);
                     let number = decoder.decode(&coded, &mut found);
                     assert_eq!(&found, payload);
                     acks.push(number.unwrap());

@@ -90,7 +90,7 @@ pub(crate) struct Rule {
     pub src_port: IntervalSet,
     pub dst: IntervalSet,
     pub dst_port: IntervalSet,
-    /// Whether source and destination may be the other way around.
+    /// Whether source and destination may be exchanged.
     pub both: bool,
     /// Whether it is about packets of connections that are there.
     pub established: bool,

@@ -108,7 +108,7 @@ impl Element for Paint {
 element! {
     /// SetAnnoByte(ANNO, VALUE) -- sets a byte of the annotations
     ///
-    /// An old way to write Paint(VALUE, ANNO).
+    /// An old name of Paint(VALUE, ANNO).
     ///
     /// = HANDLERS
     ///

@@ -189,7 +189,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Carries out a request: sends pcapng until it is over, and then answers with what happened.
+/// Executes a request: sends pcapng until it is over, and then answers with what happened.
 ///
 /// # Errors
 /// What is wrong with the request. The outer error is that of a client that is gone.

@@ -175,7 +175,7 @@ impl Controlled {
         self.instance.comes_to_be(LAST_WORDS, || self.answering.load(Ordering::Acquire) == 0);
     }
 
-    /// Carries out a request.
+    /// Executes a request.
     fn answer(&self, request: &Request) -> Answer {
         match request {
             Request::Read(asked) => answer(asked, self.instance.read(&asked.handler)),
@@ -226,7 +226,7 @@ impl Controlled {
         }
     }
 
-    /// Lets the configuration in a file take the place of the one that runs.
+    /// Replaces the configuration that runs with the one in a file.
     ///
     /// # Errors
     /// What is wrong with it; the old one runs on.

@@ -186,7 +186,7 @@ impl Watch {
     }
 }
 
-/// Carries out a request: sends the story of each packet until there were enough.
+/// Executes a request: sends the story of each packet until there were enough.
 ///
 /// # Errors
 /// What is wrong with the request. The outer error is that of a client that is gone.

@@ -1,6 +1,6 @@
 //! Proofs that programs do what their chain does.
 //!
-//! A chain is carried out on symbols from the start for each proof, however its programs were made:
+//! A chain is executed symbolically from the start for each proof, however its programs were made:
 //! so what is kept from one synthesis to the next is proven, too.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

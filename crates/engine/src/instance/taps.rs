@@ -89,10 +89,10 @@ fn insert(
 /// A watcher, and the number that its next place gets.
 type Known = (u64, Arc<dyn Watcher>, u32);
 
-/// What came of putting taps into routers that are made aside, by watcher.
+/// What came of putting taps into routers that are built in the background, by watcher.
 type Outcome = (u64, Result<(usize, Vec<Tap>, u32), Error>);
 
-/// Puts the taps that there are into routers that are made to take the place of others.
+/// Puts the taps that there are into routers that are built to replace others.
 #[derive(Clone)]
 pub(super) struct Carrier {
     watchers: Arc<[Known]>,

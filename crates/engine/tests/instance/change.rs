@@ -7,7 +7,7 @@ use dataplane::change::Fate;
 
 use crate::support::{FLOWS, Wire, configuration, drain, read, run, start};
 
-/// A translator between two interfaces, with `middle` on its way out.
+/// A translator between two interfaces, with `middle` on its path out.
 fn chain(rules: &str, middle: &str) -> String {
     format!(
         "FromDevice(in) -> Strip(14) -> MarkIPHeader

@@ -1,4 +1,4 @@
-//! The reference interpreter of programs: what one does to a packet, as plainly as can be.
+//! The reference interpreter of programs: what one does to a packet, as simply as possible.
 
 use std::collections::HashMap;
 
@@ -528,7 +528,7 @@ pub(super) mod tests {
         interpret(program, packet, &mut Store::new(), &mut world).map(|exit| exit.end)
     }
 
-    /// The value of the last term, by way of the timestamp.
+    /// The value of the last term, by the timestamp.
     fn value(terms: Vec<Term>, packet: &mut Packet) -> Result<u64, Fault> {
         let timestamp = Some(TermId(terms.len() as u32 - 1));
         let writes = Writes { timestamp, ..Writes::default() };

@@ -2,7 +2,7 @@
 //!
 //! A program that is well formed never makes its interpreter fault on account of its own shape:
 //! whatever it refers to is there, steps only lead forwards, and what a lookup bound is used only
-//! where every way goes through the lookup's hit. Whether the bytes that are written are there
+//! where every path goes through the lookup's hit. Whether the bytes that are written are there
 //! depends on the packet.
 
 use std::collections::BTreeSet;
@@ -276,7 +276,7 @@ impl Verifier<'_> {
             self.place = "steps".into();
             self.error("no-steps", "there is nothing to do");
         }
-        // For each step, the lookups that hit on every way to it, and those made on some way.
+        // For each step, the lookups that hit on every path to it, and those made on some path.
         let mut reached: Vec<Option<(Lookups, Lookups)>> = vec![None; n];
         if let Some(first) = reached.first_mut() {
             *first = Some(Default::default());
@@ -404,7 +404,7 @@ impl Verifier<'_> {
         let untouched = hands_off || exit.end == End::Push { to: entry, native: true };
         let begins = exit.visited.first().map_or(untouched, |&first| first == entry);
         if !begins {
-            self.error("bad-way", "the path does not begin at the entry");
+            self.error("bad-path", "the path does not begin at the entry");
         }
         self.leaving(exit, hit);
     }
@@ -624,7 +624,7 @@ mod tests {
             }),
             ["unbound", "unbound"]
         );
-        // Both ways lead to one exit.
+        // Both paths lead to one exit.
         let both = |p: &mut Program| {
             p.steps.pop();
             p.steps[0] = Step::Lookup { lookup: LookupId(0), hit: StepId(1), miss: StepId(1) };
@@ -716,7 +716,7 @@ mod tests {
         assert_eq!(annotations(vec![write(47, 1)]), Vec::<&str>::new());
         assert_eq!(annotations(vec![write(47, 2)]), ["out-of-bounds"]);
         assert_eq!(codes(|p| exit(p, 2).writes.start = 1 << 20), ["bad-start"]);
-        assert_eq!(codes(|p| exit(p, 2).visited.clear()), ["bad-way"]);
+        assert_eq!(codes(|p| exit(p, 2).visited.clear()), ["bad-path"]);
         let handed_back = |p: &mut Program| {
             exit(p, 2).visited.clear();
             exit(p, 2).end = End::Push { to: p.entry, native: true };

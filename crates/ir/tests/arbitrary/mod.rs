@@ -1,4 +1,4 @@
-//! Strategies for everything that a model is made of: well shaped, seldom well formed.
+//! Strategies for everything that a model is made of: well shaped, rarely well formed.
 
 use std::sync::Arc;
 

@@ -168,8 +168,8 @@ impl Teller<'_> {
                 format!("looks up {}: {}", address(*key, *width), paint.yellow("no prefix"))
             }
             Decision::KnownFlow(numbers, reverse) => {
-                let way = if *reverse { ", in the other direction" } else { "" };
-                format!("known flow {}{way}", paint.cyan(&self::numbers(numbers)))
+                let direction = if *reverse { ", in the other direction" } else { "" };
+                format!("known flow {}{direction}", paint.cyan(&self::numbers(numbers)))
             }
             Decision::UnknownFlow(numbers) => format!("no flow {}", self::numbers(numbers)),
             Decision::NewFlow([forward, reverse]) => format!(
@@ -192,7 +192,7 @@ impl Teller<'_> {
         let paint = self.paint;
         let node = &self.story.graph.nodes[step.node];
         let source = step.before.is_none();
-        // The packet's own way is told last and without indentation, if nothing else follows it.
+        // The packet's own path is shown last and without indentation, if nothing else follows it.
         let own = (0..step.outcomes.len()).filter(|&i| {
             self.story.goes_on(step, i) || source && matches!(step.outcomes[i].fate, Fate::Left(_))
         });

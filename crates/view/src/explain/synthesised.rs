@@ -24,7 +24,7 @@ struct PassageContext<'a> {
     words: Words<'a>,
 }
 
-/// A decision on the way.
+/// A decision on the path.
 struct Decided {
     said: String,
     element: NodeId,

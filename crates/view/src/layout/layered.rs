@@ -37,7 +37,7 @@ pub(super) struct Link {
 pub(super) struct Placed {
     /// Upper left corners of the items.
     pub(super) corners: Vec<Point>,
-    /// The way of each link.
+    /// The route of each link.
     pub(super) routes: Vec<Route>,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -273,7 +273,7 @@ fn discovered(net: &Network, layers: usize) -> Vec<Vec<usize>> {
     order
 }
 
-/// Heights of the layers, and the ways of the links.
+/// Heights of the layers, and the routes of the links.
 fn drawn(net: &Network, items: &[Item], links: &[Link], chains: &[Chain]) -> Placed {
     let left = (0..net.len()).map(|v| net.x[v]).fold(f64::INFINITY, f64::min);
     let right = (0..net.len()).map(|v| net.x[v] + net.width[v]).fold(f64::NEG_INFINITY, f64::max);
@@ -364,10 +364,10 @@ impl Route {
         self.segments.push(Segment::Curve(a, b, to));
     }
 
-    /// Turns around within the gap below (`way` 1) or above (-1).
-    fn turn(&mut self, to: Point, way: f64) {
+    /// Turns around within the gap below (`direction` 1) or above (-1).
+    fn turn(&mut self, to: Point, direction: f64) {
         let from = self.end();
-        let depth = way * LAYER_GAP * 0.8;
+        let depth = direction * LAYER_GAP * 0.8;
         let (a, b) = (Point { x: from.x, y: from.y + depth }, Point { x: to.x, y: to.y + depth });
         self.segments.push(Segment::Curve(a, b, to));
     }

@@ -20,7 +20,7 @@ pub(crate) struct Point {
     pub(crate) y: f64,
 }
 
-/// A piece of a way.
+/// A piece of a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Segment {
     /// Straight on.
@@ -29,7 +29,7 @@ pub(crate) enum Segment {
     Curve(Point, Point, Point),
 }
 
-/// The way of a wire.
+/// The route of a wire.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Route {
     pub(crate) start: Point,
@@ -104,7 +104,7 @@ pub(crate) struct Layout {
     pub(crate) titles: Vec<Point>,
     /// Inputs and outputs of each compound.
     pub(crate) ports: Vec<[Vec<Point>; 2]>,
-    /// The way of each wire; empty if its ends are not in one compound.
+    /// The route of each wire; empty if its ends are not in one compound.
     pub(crate) routes: Vec<Route>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) use words::Words;
 use crate::explain::Placed;
 
 /// Paths to a class that are told one by one.
-const MAX_WAYS: usize = 24;
+const MAX_PATHS: usize = 24;
 
 /// What a chain became.
 pub struct Report<'a> {
@@ -183,7 +183,7 @@ impl<'a> Became<'a> {
                 exit,
                 egress: egress(graph, models, program.entry, exit),
                 paths: paths.count(step),
-                alternatives: alternatives.at(step, &known, MAX_WAYS),
+                alternatives: alternatives.at(step, &known, MAX_PATHS),
                 known,
                 layout: Layout::default(),
                 leaving: Layout::default(),

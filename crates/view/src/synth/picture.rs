@@ -80,7 +80,7 @@ pub fn draw(report: &Report<'_>, theme: Theme) -> String {
     svg.0
 }
 
-/// Draws a program and what it takes the place of; returns where the picture ends.
+/// Draws a program and what it replaces; returns where the picture ends.
 fn program(
     report: &Report<'_>,
     became: &Became<'_>,

@@ -177,7 +177,7 @@ pub(crate) fn longest<'r, 'a>(became: &'r Became<'a>) -> Vec<&'r Class<'a>> {
     best.into_values().max_by_key(|c| weight(c)).into_iter().collect()
 }
 
-/// Most elements count; of as many, the way that takes the fewest decisions and writes is the most
+/// Most elements count; of as many, the path that takes the fewest decisions and writes is the most
 /// usual.
 pub(crate) fn weight(class: &Class<'_>) -> (usize, Reverse<usize>, Reverse<usize>) {
     let figures = class.figures;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use dataplane::clock::RealClock;
 use dataplane::{ProgramUse, Rest, Router};
-use elements::configure::{Devices, Part};
+use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest, Received};
 use engine::Disk;
 use engine::session::{self, Path, Setup};
@@ -107,7 +107,7 @@ impl NetworkFunction for Elements {
         let text = format!("FromDevice(in) -> {{ {config}\n }} -> ToDevice(out);");
         let file = sources.add("elements", text);
         let how = Setup {
-            part: Part::default(),
+            part: WorkerShare::default(),
             files: &mut Disk::default(),
             devices: &mut Ports(Rc::clone(&exchange)),
             clock: Box::new(RealClock::new()),

@@ -10,7 +10,7 @@ use compiler::prove::witness::START;
 use compiler::prove::{Incoming, Left, Replay, Sent};
 use dataplane::clock::{Clock, VirtualClock};
 use dataplane::{Listener, ProgramUse, Rest, Router};
-use elements::configure::{Devices, Part};
+use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest, Received};
 use engine::Disk;
 use engine::session::{Path, Setup, assemble};
@@ -176,7 +176,7 @@ fn differ(runs: &[Run; 2]) -> bool {
 impl Started {
     fn router(&mut self, ends: &Ends, clock: &VirtualClock, seed: u64) -> Option<Router> {
         let setup = Setup {
-            part: Part::default(),
+            part: WorkerShare::default(),
             files: &mut self.files,
             devices: &mut ends.clone(),
             clock: Box::new(clock.clone()),

@@ -115,7 +115,7 @@ pub struct Replayer<'a> {
     to: HashMap<Port, Port>,
     /// The fields that each list of rules looks at.
     rules: HashMap<*const Rule, Vec<Field>>,
-    /// The fields that each element writes on one way or another.
+    /// The fields that each element writes on some path.
     writes: HashMap<NodeId, Vec<Field>>,
 }
 
@@ -135,9 +135,9 @@ struct State<'a> {
     registers: HashMap<u16, Register>,
     /// Where the data starts, in bytes from the entry's start.
     start: Option<i32>,
-    /// Where it may end, in the same way.
+    /// Where it may end, likewise.
     end: Option<IntervalSet>,
-    /// The marks, in the same way; the outer is `None` if it is not known whether there is one.
+    /// The marks, likewise; the outer is `None` if it is not known whether there is one.
     marks: [Option<Option<i32>>; 3],
     /// What was written so far on the whole path, and its number if it is known.
     written: Vec<(BitRange, Option<u128>)>,
@@ -399,7 +399,7 @@ impl<'a> Replayer<'a> {
             | Op::Break
             | Op::FlowInsert { .. }
             | Op::Allocate { .. } => return Ended::Unknown,
-            // Copies go their own way, and no packet is made from what a cell is to hold.
+            // Copies go their own path, and no packet is made from what a cell is to hold.
             Op::Write(..) | Op::EmitCopy(_) => {}
         }
         Ended::No
@@ -655,7 +655,7 @@ impl State<'_> {
     }
 }
 
-/// The fields that a model writes, whatever the way.
+/// The fields that a model writes, whatever the path.
 fn written_by(model: &Model) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut waiting: Vec<&Op> = model.inputs.iter().flatten().collect();

@@ -16,7 +16,7 @@ pub(crate) enum Fate {
     Empty,
     /// Every packet that meets it meets one of these earlier ones, which are alive themselves.
     /// Ascending; none can be spared, unless it would take too much work to find out.
-    Covered(Vec<u32>),
+    Shadowed(Vec<u32>),
     /// It looks at more than fields.
     Unknown,
     /// To find out takes too much work.
@@ -77,7 +77,7 @@ pub(crate) fn fates<'a>(
         };
         let fate = budget.within(|budget| search.fate(own.clone(), budget));
         let fate = fate.unwrap_or(Fate::TooMuchWork);
-        if !matches!(fate, Fate::Covered(_)) {
+        if !matches!(fate, Fate::Shadowed(_)) {
             own.for_each(|number| search.tree.insert(&grid, number));
         }
         fate
@@ -157,7 +157,7 @@ impl<'a> Search<'a> {
             });
         }
         if let Some(first) = alone.iter().flatten().next() {
-            return Ok(Fate::Covered(vec![*first]));
+            return Ok(Fate::Shadowed(vec![*first]));
         }
         for _ in 0..POINTS {
             for &number in &open {
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
                 Err(Exhausted) => break,
             }
         }
-        Ok(Fate::Covered(used))
+        Ok(Fate::Shadowed(used))
     }
 
     /// Whether these rules cover a rule with these boxes.

@@ -21,8 +21,8 @@ fn ports(field: Field, low: u128, high: u128) -> Cond {
     field.is_in(IntervalSet::range(low, high))
 }
 
-fn covered(rules: &[u32]) -> Fate {
-    Fate::Covered(rules.to_vec())
+fn shadowed(rules: &[u32]) -> Fate {
+    Fate::Shadowed(rules.to_vec())
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn one_rule_covers() {
     let rules =
         [src(0x0a00_0000, 8), src(0x0a01_0000, 16), src(0x0b00_0000, 8), src(0x0a01_0000, 16)];
     // The second is dead itself, so that it is not what covers the last.
-    assert_eq!(of(&rules), [Fate::Alive, covered(&[0]), Fate::Alive, covered(&[0])]);
+    assert_eq!(of(&rules), [Fate::Alive, shadowed(&[0]), Fate::Alive, shadowed(&[0])]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn several_rules_cover_together_and_none_is_named_that_can_be_spared() {
         ports(transport::SPORT, 79, u16::MAX.into()),
         src(0x0a00_0000, 8),
     ];
-    assert_eq!(of(&rules)[5], covered(&[0, 1, 2, 4]));
+    assert_eq!(of(&rules)[5], shadowed(&[0, 1, 2, 4]));
     assert!(of(&rules)[..5].iter().all(|fate| *fate == Fate::Alive));
 }
 
@@ -59,7 +59,7 @@ fn a_hole_of_one_packet_keeps_a_rule_alive() {
     ];
     assert_eq!(of(&rules)[4], Fate::Alive);
     rules.insert(4, point(80, 0x0a00_0001));
-    assert_eq!(of(&rules)[5], covered(&[0, 1, 2, 3, 4]));
+    assert_eq!(of(&rules)[5], shadowed(&[0, 1, 2, 3, 4]));
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn fields_that_overlap_are_told_apart_by_their_bits() {
         Cond::Const(true),
     ];
     assert_eq!(of(&rules)[3], Fate::Alive);
-    assert_eq!(of(&rules)[4], covered(&[1, 2, 3]));
+    assert_eq!(of(&rules)[4], shadowed(&[1, 2, 3]));
 }
 
 #[test]
 fn what_is_not_about_fields_is_left_alone() {
     let random = Cond::Test(Expr::Random(0, 1), IntervalSet::single(0));
     let rules = [random.clone(), random, Cond::Const(true), Cond::Const(true)];
-    assert_eq!(of(&rules), [Fate::Unknown, Fate::Unknown, Fate::Alive, covered(&[2])]);
+    assert_eq!(of(&rules), [Fate::Unknown, Fate::Unknown, Fate::Alive, shadowed(&[2])]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_cover_of_thousands_is_found() {
     let mut rules: Vec<Cond> = (0..50).flat_map(|i| (0..50).map(move |j| cell(i, j))).collect();
     rules.extend([below(49), below(50)]);
     let fates = of(&rules);
-    assert_eq!(fates[2500], covered(&(0..2500).collect::<Vec<_>>()));
+    assert_eq!(fates[2500], shadowed(&(0..2500).collect::<Vec<_>>()));
     assert_eq!(fates[2501], Fate::Alive);
 }
 
@@ -198,7 +198,7 @@ proptest! {
             match fate {
                 Fate::Alive => prop_assert!(reached, "rule {i} is dead"),
                 Fate::Empty => prop_assert!(!possible, "rule {i} is not empty"),
-                Fate::Covered(covers) => {
+                Fate::Shadowed(covers) => {
                     prop_assert!(possible, "rule {i} is empty");
                     let enough = |without: Option<u32>| points().filter(|&p| holds(&rules[i], p)).all(|p| {
                         covers.iter().any(|&c| Some(c) != without && holds(&rules[c as usize], p))
@@ -224,7 +224,7 @@ proptest! {
         let some = fates(rules.iter(), &mut Budget::of(work));
         for (some, all) in some.iter().zip(&all) {
             match (some, all) {
-                (Fate::TooMuchWork, _) | (Fate::Covered(_), Fate::Covered(_)) => {}
+                (Fate::TooMuchWork, _) | (Fate::Shadowed(_), Fate::Shadowed(_)) => {}
                 _ => prop_assert_eq!(some, all),
             }
         }

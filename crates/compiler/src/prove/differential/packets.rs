@@ -1,4 +1,4 @@
-//! Packets that may tell two ways of processing apart.
+//! Packets that may tell two execution modes apart.
 
 use std::ops::Range;
 

@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         self.graph.nodes[node].name.clone()
     }
 
-    /// Takes a packet on its way until it is gone or its code is the element's own.
+    /// Takes a packet along its path until it is gone or its code is the element's own.
     pub fn step(&mut self, arrival: &Arrival) -> Observation {
         let mut seen = Observation {
             fates: Vec::new(),

@@ -1,4 +1,4 @@
-//! How rules are carried out: as cubes that keys are looked up in where there are many, else as a
+//! How rules are executed: as cubes that keys are looked up in where there are many, else as a
 //! program.
 
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::expr::Pattern;
 use super::filter::Made;
 use super::program::{Headers, Program};
 
-/// A program of more tests than this gives way to a classifier.
+/// A program of more tests than this is replaced by a classifier.
 const MANY_TESTS: usize = 32;
 /// So many rules may stand beside the classifier that its keys say nothing of.
 const MAX_UNLISTED: usize = 16;

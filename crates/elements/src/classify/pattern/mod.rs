@@ -1,7 +1,7 @@
 //! Patterns: what Classifier, IPClassifier and IPFilter decide by.
 //!
 //! A pattern is parsed ([`language`], [`primitive`]) into a tree of tests ([`expr`]), which is
-//! the meaning: it becomes a condition of the model. To be carried out, a list of rules becomes
+//! the meaning: it becomes a condition of the model. To be executed, a list of rules becomes
 //! a classifier's cubes ([`cubes`]) or a program of tests and jumps ([`program`]); [`engine`]
 //! chooses. [`filter`] is the list of rules, which may change.
 

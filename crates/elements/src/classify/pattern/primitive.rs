@@ -690,15 +690,15 @@ impl Vocabulary<'_> {
         match fitting[..] {
             [one] => Ok(Some(one)),
             _ => {
-                let ways = ["proto", "tcp port", "udp port", "tcp opt", "icmp type"];
-                let ways: Vec<String> = ways
+                let readings = ["proto", "tcp port", "udp port", "tcp opt", "icmp type"];
+                let readings: Vec<String> = readings
                     .iter()
                     .zip(&meanings)
                     .filter(|(_, meaning)| meaning.is_some())
-                    .map(|(way, _)| format!("'{way} {word}'"))
+                    .map(|(prefix, _)| format!("'{prefix} {word}'"))
                     .collect();
                 let what = if fitting.is_empty() { "means nothing" } else { "is ambiguous" };
-                Err(format!("'{word}' {what} here; there is {}", ways.join(", ")))
+                Err(format!("'{word}' {what} here; there is {}", readings.join(", ")))
             }
         }
     }

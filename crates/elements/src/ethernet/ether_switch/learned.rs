@@ -13,7 +13,7 @@ use crate::flow_table;
 use crate::listing::{ROWS, Record, Slice};
 use crate::lru_table::LruTable;
 
-/// How many addresses are remembered; further ones take the place of the oldest.
+/// How many addresses are remembered; further ones replace the oldest.
 pub(super) const CAPACITY: usize = 1 << 16;
 
 /// Addresses with their ports.

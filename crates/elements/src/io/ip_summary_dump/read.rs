@@ -132,7 +132,7 @@ fn protocol(word: &str) -> Option<u8> {
     }
 }
 
-/// The flags' bits; an older way to write them is a number.
+/// The flags' bits; an older notation for them is a number.
 fn tcp_flags(word: &str) -> Option<u16> {
     if word == "." {
         return Some(0);

@@ -306,7 +306,7 @@ fn specification(
     }
 }
 
-/// Complains about a pattern that this kind of rewriter cannot carry out.
+/// Complains about a pattern that this kind of rewriter cannot execute.
 fn check_pattern(kind: Kind, pattern: &Pattern, at: &Argument, arguments: &mut Arguments<'_, '_>) {
     let (well, only) = match kind {
         Kind::Address => (pattern.changes_only_source(), "source addresses"),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::Owned;
+use crate::device::OwnedPorts;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
@@ -329,9 +329,9 @@ impl Common {
         New { key, reply_map, echo: self.kind == Kind::Ping, group: seen.group }
     }
 
-    /// Brings near what flows that packets of an input will probably make are looked up by, and keeps the keys of
+    /// Prefetches the buckets of flows that packets of an input will probably make, and keeps the keys of
     /// their answers that will be tried first.
-    fn expect(
+    fn prefetch_replies(
         &self,
         input: usize,
         seen: &[Seen],
@@ -356,7 +356,7 @@ impl Common {
         let mut random = |low, high| rng.u64(low..=high);
         let expect = |key| {
             let key = set.table.hashed(key);
-            set.table.expect(&key);
+            set.table.prefetch_bucket(&key);
             key
         };
         for seen in seen {
@@ -411,11 +411,11 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.seen.clear();
         for packet in batch.iter() {
             let seen = see(S::KIND, packet, member, &set.table);
-            set.table.expect(&seen.at);
+            set.table.prefetch_bucket(&seen.at);
             self.seen.push(seen);
         }
         set.table.guess(&mut self.seen, |seen| (seen.at.hash, &mut seen.guess));
-        self.common.expect(port, &self.seen, &mut self.expected, set, &cx.core.rng);
+        self.common.prefetch_replies(port, &self.seen, &mut self.expected, set, &cx.core.rng);
         let (common, mut all) = (&mut self.common, self.seen.iter().enumerate());
         let expected = &self.expected;
         cx.each(batch, |packet, cx| {
@@ -477,7 +477,7 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.import(from, now);
     }
 
-    fn owned(&self) -> Vec<Owned> {
+    fn owned(&self) -> Vec<OwnedPorts> {
         self.common.owned()
     }
 

@@ -9,8 +9,8 @@ use ir::{Cond, Diagnostic, Expr, IntervalSet, Op, StateValue};
 
 use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
-use crate::configure::{Arguments, Part};
-use crate::device::Owned;
+use crate::configure::{Arguments, WorkerShare};
+use crate::device::OwnedPorts;
 use crate::element_state::ElementState;
 use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool, TRIES};
 
@@ -21,7 +21,7 @@ enum Order {
     Own,
     /// At random, and on from there to the first that is free.
     Random,
-    /// On from the one that was given out last.
+    /// On from the one that was allocated last.
     Turn,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Pattern {
     src_port: Option<u16>,
     dst: Option<u32>,
     dst_port: Option<u16>,
-    /// What of a packet's key stays, and what takes the place of the rest; see [`Pattern::fix`].
+    /// What of a packet's key stays, and what replaces the rest; see [`Pattern::fix`].
     kept: Key,
     given: Key,
     vary: Vary,
@@ -56,7 +56,7 @@ pub(crate) struct Pattern {
     /// Whether ports were mentioned.
     ports: bool,
     /// Whose share of the range it gives out.
-    part: Part,
+    part: WorkerShare,
 }
 
 /// The patterns of an element, with where each one's turn is.
@@ -120,7 +120,7 @@ impl PatternRef {
     }
 
     /// What the pattern gives out, each worker its share.
-    pub(crate) fn owned(&self) -> Option<Owned> {
+    pub(crate) fn owned(&self) -> Option<OwnedPorts> {
         self.pattern().owned()
     }
 }
@@ -151,7 +151,7 @@ fn address(text: &str, arguments: &mut Arguments<'_, '_>) -> Option<u32> {
     Ip::from_argument(&Argument::bare(text), cx.names(), cx.name()).ok().map(|a| a.0.to_bits())
 }
 
-/// The range and the way of choosing from it that a word ends with: `#`, `?` or neither.
+/// The range and the order of choosing from it that a word ends with: `#`, `?` or neither.
 fn order(word: &str) -> (&str, Order) {
     if let Some(range) = word.strip_suffix('#') {
         (range, Order::Turn)
@@ -263,10 +263,10 @@ impl Pattern {
             let range =
                 if matches!(pattern.vary, Vary::Port { .. }) { src_port } else { Some(src) };
             let message = match pattern.part {
-                Part { count, groups: 0, .. } => {
+                WorkerShare { count, groups: 0, .. } => {
                     format!("has too few numbers for {count} workers, which share them out")
                 }
-                Part { count, groups, .. } => format!(
+                WorkerShare { count, groups, .. } => format!(
                     "has too few numbers for {count} workers and {groups} groups of traffic classes, \
                      which share them out"
                 ),
@@ -311,19 +311,19 @@ impl Pattern {
     }
 
     /// What it gives out, each worker its share.
-    fn owned(&self) -> Option<Owned> {
+    fn owned(&self) -> Option<OwnedPorts> {
         Some(match (self.src, self.vary) {
             (Some(src), Vary::Port { low, high }) => {
-                Owned { addresses: (src, src), ports: (low, high) }
+                OwnedPorts { addresses: (src, src), ports: (low, high) }
             }
             (_, Vary::Address { low, high }) => {
-                Owned { addresses: (low, high), ports: (0, u16::MAX) }
+                OwnedPorts { addresses: (low, high), ports: (0, u16::MAX) }
             }
             _ => return None,
         })
     }
 
-    /// Whether different flows can become the same though nothing is given out twice.
+    /// Whether different flows can become the same though nothing is allocated twice.
     fn may_collide(&self) -> bool {
         self.src.is_some() && self.vary == Vary::Nothing
     }
@@ -513,7 +513,7 @@ impl PatternRef {
     }
 
     /// The same in the model: binds the new flow's registers from the key's. `exhausted` runs
-    /// when no number is free; if it does not end the packet's way, it must set `found` to 0.
+    /// when no number is free; if it does not end the packet's path, it must set `found` to 0.
     pub(crate) fn model(
         &self,
         b: &mut Builder,

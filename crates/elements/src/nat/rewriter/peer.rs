@@ -23,7 +23,7 @@ pub(crate) struct FlowSet {
     members: Vec<Member>,
 }
 
-/// The flows of a [`FlowSet`] on their way to another.
+/// The flows of a [`FlowSet`] that go to another.
 pub(crate) struct HandedOver {
     table: flow_table::HandedOver,
     members: Vec<Member>,
