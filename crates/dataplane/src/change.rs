@@ -95,7 +95,7 @@ pub struct Line {
     pub why: String,
 }
 
-/// What becomes of all state when one router takes the place of another.
+/// What becomes of all state when one router replaces another.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// By element: first those that keep something, in the old chain's order, then the new ones.
@@ -137,7 +137,7 @@ fn differs(old: &StateKind, new: &StateKind, flows: usize) -> Option<(String, bo
     }
 }
 
-/// Fewer flows than this go over in no time, whatever way.
+/// Fewer flows than this go over in no time, in any mode.
 const FEW: usize = 2000;
 /// Flows that go over in a millisecond if each is looked at, roughly.
 const IN_A_MILLISECOND: usize = 2000;
@@ -280,7 +280,7 @@ impl Plan {
         gone.flat_map(|(_, state)| state.packets).collect()
     }
 
-    /// Whether an element of this name takes the place of one.
+    /// Whether an element of this name replaces one.
     pub(crate) fn keeps(&self, element: &str) -> bool {
         self.kept.get(element) == Some(&true)
     }
@@ -337,7 +337,7 @@ impl HandoverState {
     }
 }
 
-/// Declared state on its way to the workers whose it is.
+/// Declared state, sorted by the workers whose it is.
 pub struct Distributed {
     /// Flows by their group, as [`net::Packet::group`].
     pub flows: Vec<(u16, HandoverState)>,

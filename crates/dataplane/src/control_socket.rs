@@ -3,7 +3,7 @@
 //!
 //! [`Session`] is the protocol alone, bytes in and bytes out. [`ControlServer`] serves it on
 //! sockets that never block; whoever drives the router polls it between rounds, and a poll does
-//! little: it reads a piece from each connection and carries out one command of each, or reads the
+//! little: it reads a piece from each connection and executes one command of each, or reads the
 //! next slice of what it lists.
 
 use std::io::{ErrorKind, Read, Write};
@@ -107,7 +107,7 @@ enum Answer {
     Sent { text: String, at: usize },
 }
 
-/// What is missing to carry out a command.
+/// What is missing to execute a command.
 enum Missing {
     More,
     TooMuch,
@@ -152,7 +152,7 @@ impl Session {
         !self.ended && self.input.len() <= MAX_LINE + MAX_DATA
     }
 
-    /// Does a piece of what the last command asked for, or else carries out the next one, if it is complete. Says
+    /// Does a piece of what the last command asked for, or else executes the next one, if it is complete. Says
     /// whether there was anything to do.
     pub fn step(&mut self, handlers: &mut dyn Handlers) -> bool {
         if self.output.len() >= MAX_WAITING {
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Carries out a command whose data begin at `at`; how many bytes of the input it took.
+    /// Executes a command whose data begin at `at`; how many bytes of the input it took.
     fn command(
         &mut self,
         line: &str,
@@ -693,7 +693,7 @@ impl Socket {
     }
 }
 
-/// Reads a piece, carries out a command, and sends what can be sent. Says whether anything was
+/// Reads a piece, executes a command, and sends what can be sent. Says whether anything was
 /// done, and whether the connection goes on.
 fn serve(
     stream: &mut dyn Stream,

@@ -43,7 +43,7 @@ fn is_same(a: &Stat, b: &Stat) -> bool {
     (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
 }
 
-/// Whether folders on the way are made if they are missing, and for whom.
+/// Whether folders on the path are made if they are missing, and for whom.
 #[derive(Clone, Copy)]
 enum Missing {
     /// They are an error.
@@ -94,7 +94,7 @@ impl GuardedPath {
     /// The place that a path means.
     ///
     /// # Errors
-    /// If there is no such folder, or a link of somebody else is on the way.
+    /// If there is no such folder, or a link of somebody else is on the path.
     pub fn find(path: &Path) -> Result<Self, Error> {
         Self::reach(path, Missing::Refused)
     }
@@ -327,7 +327,7 @@ impl SocketFile {
 /// Opens a file to write it anew, or to add to its end; it is made if there is none.
 ///
 /// # Errors
-/// Why it cannot be written, or that a link of somebody else is on the way.
+/// Why it cannot be written, or that a link of somebody else is on the path.
 pub fn create(path: &Path, append: bool) -> Result<File, Error> {
     let mut place = GuardedPath::find(path)?;
     let end = if append { OFlags::APPEND } else { OFlags::TRUNC };
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"onetwo");
         write(&file, false, "3");
         assert_eq!(fs::read(&file).unwrap(), b"3");
-        // What only the kernel knows the way to.
+        // What only the kernel finds.
         let open = File::options().append(true).open(&file).unwrap().into();
         write(&of_descriptor(&open), true, "4");
         assert_eq!(fs::read(&file).unwrap(), b"34");

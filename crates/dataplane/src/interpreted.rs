@@ -1,4 +1,4 @@
-//! An element carried out by interpreting its model: the reference that native code is held to.
+//! An element executed by interpreting its model: the reference that native code is held to.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A program carried out by interpreting it: the reference that faster ways are held to.
+//! A program executed by interpreting it: the reference that faster modes are held to.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ const FAULT: Reason = Reason("program-fault");
 /// if they are [`crate::Interpreted`]; elements that keep their state to themselves would not
 /// notice.
 ///
-/// Each packet goes to the end of its way before the next one is looked at, so that the state is
+/// Each packet goes to the end of its path before the next one is looked at, so that the state is
 /// always that of packet-by-packet processing.
 pub struct InterpretedProgram {
     program: Program,

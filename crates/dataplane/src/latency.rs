@@ -140,7 +140,7 @@ impl Sampler {
         Timing { begin: now, last: now }
     }
 
-    /// A burst of so many packets was somewhere; `leaves` if that is the end of its way.
+    /// A burst of so many packets was somewhere; `leaves` if that is the end of its path.
     #[expect(
         clippy::disallowed_methods,
         reason = "code takes real time, whatever time it simulates"

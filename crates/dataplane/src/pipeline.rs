@@ -1,6 +1,6 @@
-//! Programs carried out natively: the synthesised data plane.
+//! Programs executed natively: the synthesised data plane.
 //!
-//! A burst is decided first: each packet gets the exit that its way leads to. Only then is
+//! A burst is decided first: each packet gets the exit that its path leads to. Only then is
 //! anything done, exit by exit. What elements would have counted is counted by exit, and told to
 //! them when somebody asks.
 
@@ -147,11 +147,11 @@ struct Outcome {
     packets: u64,
     sums: Vec<u64>,
     dropped_bytes: u64,
-    /// Packets whose way was not told yet.
+    /// Packets whose path was not reported yet.
     passed: u64,
 }
 
-/// Carries out a program.
+/// Executes a program.
 pub(crate) struct Pipeline {
     program: Counted,
     classifiers: Rc<Classifiers>,
@@ -610,7 +610,7 @@ impl Stage for Pipeline {
         }
     }
 
-    fn tell_ways(&mut self, cx: &mut StageContext<'_>) {
+    fn report_paths(&mut self, cx: &mut StageContext<'_>) {
         let exits = self.program.exits().flat_map(|(_, exit)| exit.all());
         for (outcome, exit) in self.outcomes.iter_mut().zip(exits) {
             let passed = std::mem::take(&mut outcome.passed);

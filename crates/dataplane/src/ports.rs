@@ -1,4 +1,4 @@
-//! A worker's devices, which outlive the chain that uses them: when one router takes the place of
+//! A worker's devices, which outlive the chain that uses them: when one router replaces
 //! another, both have the same devices in their hands, and nothing is closed, opened or lost.
 
 use std::collections::{BTreeSet, HashMap, HashSet};

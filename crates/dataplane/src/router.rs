@@ -1,7 +1,7 @@
 //! The router: a chain's elements, connected, and the worker that moves packets through them.
 //!
-//! Packets are pushed depth first: what an element emits first is carried to the end of its way
-//! before what it emits next, as in Click. The way is kept on an explicit stack, so that a long
+//! Packets are pushed depth first: what an element emits first is carried to the end of its path
+//! before what it emits next, as in Click. The path is kept on an explicit stack, so that a long
 //! or cyclic chain cannot exhaust the thread's.
 
 mod arrivals;
@@ -153,7 +153,7 @@ struct Nodes {
     /// How many of them are the chain's elements.
     elements: usize,
     names: HashMap<String, NodeId>,
-    /// Batches on their way, the next one last.
+    /// Batches to deliver, the next one last.
     stack: Vec<Delivery>,
     stages: Stages,
     /// Packets that are followed.
@@ -476,7 +476,7 @@ impl Router {
         nodes.map(|node| self.nodes.nodes[node].name.clone()).collect()
     }
 
-    /// Has programs carried out in the place of the elements that they were made from. Tells of
+    /// Has programs executed in the place of the elements that they were made from. Tells of
     /// which entries that cannot be done, and why; there the elements go on as they are. What
     /// programs that were taken out looked keys up in is used again by those that are given at
     /// the next call.
@@ -497,7 +497,7 @@ impl Router {
 
     /// Takes out the stage of an entry; elements go on in its place. Nobody is asked for another.
     pub fn uninstall(&mut self, entry: Port) {
-        self.nodes.tell_ways(&mut self.core);
+        self.nodes.report_paths(&mut self.core);
         self.nodes.discard_stage(entry);
     }
 
@@ -535,7 +535,7 @@ impl Router {
         }
     }
 
-    /// Pushes packets into an input of an element, and carries them to the end of their way.
+    /// Pushes packets into an input of an element, and carries them to the end of their path.
     pub fn push(&mut self, to: Port, batch: Batch) {
         self.core.now = self.clock.now();
         self.nodes.stack.push(Delivery { to, batch, taker: Taker::Stage, laps: 0 });
@@ -767,7 +767,7 @@ impl Nodes {
         None
     }
 
-    /// Carries everything on the stack to the end of its way, then writes the handlers that
+    /// Carries everything on the stack to the end of its path, then writes the handlers that
     /// were put off.
     fn deliver(&mut self, core: &mut WorkerResources) {
         self.carry(core);

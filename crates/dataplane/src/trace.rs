@@ -49,7 +49,7 @@ pub enum Decision {
         /// The prefix found, its length and the numbers it yields.
         entry: Option<(u128, u16, Vec<u128>)>,
     },
-    /// A flow was known under the key; whether the packet goes the way of the answers.
+    /// A flow was known under the key; whether the packet is of the reply direction.
     KnownFlow(Vec<u128>, bool),
     /// No flow was known under the key.
     UnknownFlow(Vec<u128>),
@@ -128,7 +128,7 @@ pub struct Step {
     pub notes: Vec<Reason>,
     /// What the element said.
     pub messages: Vec<String>,
-    /// The packet's way through the program that begins here, if one does.
+    /// The packet's path through the program that begins here, if one does.
     pub passage: Option<Passage>,
     /// What came of it.
     pub outcomes: Vec<Outcome>,

@@ -122,7 +122,7 @@ impl Slot {
     }
 }
 
-/// Tells when a worker's thread ends, by whatever way.
+/// Reports when a worker's thread ends, however it does.
 struct Ending<'a>(&'a Slot);
 
 impl Drop for Ending<'_> {
@@ -216,7 +216,7 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
         if let Some(spare) = &slot.spare {
             spare.enter();
             if spare.shared {
-                crate::io::give_way();
+                crate::io::run_when_idle();
             }
         }
     }
@@ -442,8 +442,8 @@ impl Fleet {
         all
     }
 
-    /// Lets prepared routers take the places of those that run, as planned; what it came to, by
-    /// worker, and what there is to tell of each new router.
+    /// Replaces the routers that run with prepared ones, as planned; what it came to, by
+    /// worker, and what there is to report of each new router.
     ///
     /// # Errors
     /// If a worker is dead; the others have changed then.

@@ -71,7 +71,7 @@ struct Inner {
     headers: [u32; 3],
     packet_type: PacketType,
     group: u16,
-    mark: u16,
+    trace_id: u16,
     timestamp: u64,
     annotations: Annotations,
     buffer: Buffer,
@@ -105,7 +105,7 @@ impl Packet {
             headers: [UNSET; 3],
             packet_type: PacketType::Host,
             group: 0,
-            mark: 0,
+            trace_id: 0,
             timestamp: 0,
             annotations: Annotations::default(),
             buffer,
@@ -121,7 +121,7 @@ impl Packet {
         p.headers = [UNSET; 3];
         p.packet_type = PacketType::Host;
         p.group = 0;
-        p.mark = 0;
+        p.trace_id = 0;
         p.timestamp = 0;
         p.annotations = Annotations::default();
     }
@@ -436,17 +436,17 @@ impl Packet {
         self.0.group = group;
     }
 
-    /// The number by which whoever follows it finds it again, see [`Pool::fresh_mark`]; 0 if nobody
-    /// does. Copies bear it, too.
+    /// The number by which whoever follows it finds it again, see [`Pool::fresh_trace_id`]; 0 if nobody
+    /// does. Copies carry it, too.
     #[inline]
-    pub fn mark(&self) -> u16 {
-        self.0.mark
+    pub fn trace_id(&self) -> u16 {
+        self.0.trace_id
     }
 
     /// Sets the number by which it is found again.
     #[inline]
-    pub fn set_mark(&mut self, mark: u16) {
-        self.0.mark = mark;
+    pub fn set_trace_id(&mut self, trace_id: u16) {
+        self.0.trace_id = trace_id;
     }
 
     /// The annotations.
@@ -508,7 +508,7 @@ pub struct Pool {
     /// Whether there ever was a packet whose bytes somebody lent.
     lends: bool,
     /// The last trace id that was allocated.
-    marks: u16,
+    last_trace_id: u16,
 }
 
 impl Pool {
@@ -589,7 +589,7 @@ impl Pool {
         let used = 0..from.end as usize;
         to.buffer[used.clone()].copy_from_slice(&from.buffer[used]);
         (to.start, to.end, to.headers) = (from.start, from.end, from.headers);
-        (to.packet_type, to.group, to.mark) = (from.packet_type, from.group, from.mark);
+        (to.packet_type, to.group, to.trace_id) = (from.packet_type, from.group, from.trace_id);
         to.timestamp = from.timestamp;
         to.annotations = from.annotations;
         copy
@@ -644,10 +644,10 @@ impl Pool {
         }
     }
 
-    /// A mark that no packet was given for the longest time.
-    pub fn fresh_mark(&mut self) -> u16 {
-        self.marks = self.marks.checked_add(1).unwrap_or(1);
-        self.marks
+    /// A trace id that no packet was given for the longest time.
+    pub fn fresh_trace_id(&mut self) -> u16 {
+        self.last_trace_id = self.last_trace_id.checked_add(1).unwrap_or(1);
+        self.last_trace_id
     }
 
     /// Whether a packet ([`Packet::identity`]) is one of up to `most` that came back last.
@@ -743,14 +743,14 @@ mod tests {
         let mut p = pool.packet(b"abc");
         p.set_timestamp(5);
         p.annotations_mut().set_u8(3, 9);
-        p.set_mark(7);
+        p.set_trace_id(7);
         let identity = p.identity();
         assert!(!pool.came_back(identity, 1));
         pool.recycle(p);
         assert_eq!((pool.outstanding(), pool.came_back(identity, 1)), (0, true));
         let q = pool.packet(b"d");
         assert_eq!((q.timestamp(), q.annotations().u8(3), q.data()), (0, 0, &b"d"[..]));
-        assert_eq!((q.mark(), pool.came_back(identity, 1)), (0, false));
+        assert_eq!((q.trace_id(), pool.came_back(identity, 1)), (0, false));
         assert_eq!(pool.outstanding(), 1);
     }
 

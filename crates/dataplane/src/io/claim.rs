@@ -38,7 +38,7 @@ impl Claim {
                     Err(e) => return Err(e),
                 }
             }
-            // Who is on its way out is there no more.
+            // Who is ending is there no more.
             if let Ok(stream) = UnixStream::connect_addr(&name) {
                 let peer: libc::ucred =
                     sys::get(&OwnedFd::from(stream), libc::SOL_SOCKET, libc::SO_PEERCRED)?;

@@ -423,14 +423,14 @@ impl Dispatch {
     }
 
     /// The group of a packet that came in without a tag, as programs in the kernel find it: whose
-    /// share of what is given out it goes to. As [`Packet::group`].
+    /// share of what is allocated it goes to. As [`Packet::group`].
     pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[OwnedPorts]) -> u16 {
         let flow = Network::of(packet.data()).and_then(|network| network.flow());
         let share = flow.and_then(|flow| self.share(&flow, owned)).unwrap_or(0);
         u16::try_from((share + 1).saturating_sub(self.workers())).unwrap_or(0)
     }
 
-    /// Whose share of what is given out a packet answers to.
+    /// Whose share of what is allocated a packet answers to.
     fn share(&self, flow: &Flow, owned: &[OwnedPorts]) -> Option<usize> {
         let (address, port) = flow.answered?;
         let within = |own: &&OwnedPorts| {
@@ -552,7 +552,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_are_read_as_they_are_written() {
+    fn modes_are_read_as_they_are_written() {
         for text in ["hash", "queue", "tags=mac", "tags=vlan:7", "software", "hand-off"] {
             assert_eq!(text.parse::<DispatchMode>().unwrap().to_string(), text);
         }

@@ -19,7 +19,7 @@ const CAPACITY: usize = 4096;
 /// The worker that frames are for does not take them as fast as they come.
 const FULL: Reason = Reason("hand-off-queue-full");
 
-/// The way to a worker.
+/// The channel to a worker.
 struct To {
     frames: Producer<Packet>,
     buffers: Consumer<Packet>,
@@ -28,13 +28,13 @@ struct To {
     staged: Vec<Packet>,
 }
 
-/// The way from a worker.
+/// The channel from a worker.
 struct From {
     frames: Consumer<Packet>,
     buffers: Producer<Packet>,
 }
 
-/// The ways of a worker to others and from others.
+/// A worker's channels to others and from others.
 pub(super) struct HandOff {
     /// By worker, where there is one.
     to: Vec<Option<To>>,
@@ -45,7 +45,7 @@ pub(super) struct HandOff {
 }
 
 impl HandOff {
-    /// The ways of so many workers; who hands on to whom, `hands_on` says.
+    /// The channels of so many workers; who hands on to whom, `hands_on` says.
     ///
     /// # Errors
     /// The kernel's.
@@ -61,7 +61,7 @@ impl HandOff {
         for from in 0..workers {
             for to in (0..workers).filter(|&to| to != from && hands_on(from, to)) {
                 let (frames, out) = RingBuffer::new(CAPACITY);
-                // Between two looks at it no more can come back than was under way, and a burst.
+                // Between two looks at it no more can come back than was in flight, and a burst.
                 let (back, buffers) = RingBuffer::new(CAPACITY + MOST);
                 let bell = all[to].sleeper.bell();
                 all[from].to[to] = Some(To { frames, buffers, bell, staged: Vec::new() });

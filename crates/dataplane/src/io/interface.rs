@@ -238,7 +238,7 @@ pub(super) struct Interface {
     openings: AtomicU64,
     /// What last kept it from being opened again.
     obstacle: Mutex<String>,
-    /// What is given out, as far as frames to it are brought to their workers. Locked after
+    /// What is allocated, as far as frames to it are brought to their workers. Locked after
     /// `opened`.
     owned: Mutex<Vec<OwnedPorts>>,
     /// Each worker's channel to the others, until the worker fetches it; none if they hand nothing to
@@ -397,12 +397,12 @@ impl Interface {
         self.asker.address(&self.spec.name).unwrap_or_default()
     }
 
-    /// What is given out.
+    /// What is allocated.
     pub(super) fn owned(&self) -> MutexGuard<'_, Vec<OwnedPorts>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has frames to what is given out brought to the worker whose share it is, if there are
+    /// Steers frames to what is allocated to the worker whose share it is, if there are
     /// several. A program that is returned is for the worker's port.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ pub(super) struct Live {
     sends: u32,
     /// The interface's MAC address.
     address: [u8; 6],
-    /// What is given out, each worker its share.
+    /// What is allocated, to each worker from its share.
     owned: Vec<OwnedPorts>,
     /// The groups whose packets are put aside until all of them is here.
     awaited: Vec<u16>,

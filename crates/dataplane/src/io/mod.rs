@@ -74,8 +74,8 @@ pub(crate) fn sleep_until_readable(on: &[std::os::fd::RawFd]) {
 }
 
 /// From now on this thread runs only while its core has nothing else to do, or nearly so.
-pub(crate) fn give_way() {
-    sys::give_way();
+pub(crate) fn run_when_idle() {
+    sys::run_when_idle();
 }
 
 /// From now on memory that is given back stays with this process.
@@ -305,7 +305,7 @@ impl Bindings {
         if path != "-" && !here.exists() && beside.exists() { beside } else { here }
     }
 
-    /// Has an interface's frames carried in this way, or those of all interfaces that there is a
+    /// Has an interface's frames carried in this I/O mode, or those of all interfaces that there is a
     /// choice for; where there is none, only the batch is chosen. Whether there is such an interface.
     pub fn choose(&mut self, choice: &Choice) -> bool {
         let mut found = false;

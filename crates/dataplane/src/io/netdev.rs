@@ -108,7 +108,7 @@ impl Asker {
     }
 
     /// Switches off what merges frames before they can be received, and adds the names of what was
-    /// on, also where it fails half-way.
+    /// on, also where it fails halfway.
     pub(super) fn stop_merging(&self, name: &str, stopped: &mut Vec<&'static str>) -> Result<()> {
         for (read, set, bit, feature) in MERGERS {
             // A driver that does not know the command has not got the feature.

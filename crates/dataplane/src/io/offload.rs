@@ -420,7 +420,7 @@ mod tests {
             let with_tag = batch.as_slice()[0].data();
             assert_eq!(with_tag[12..16], [0x81, 0, 0, 5]);
             assert!([&with_tag[..12], &with_tag[16..]].concat() == right);
-            // Also behind a tag; but what was broken on the way stays broken.
+            // Also behind a tag; but what was broken in transit stays broken.
             tagged.splice(12..12, [0x81, 0, 0, 5]);
             complete_if_partial(&mut tagged);
             assert!(tagged == with_tag);

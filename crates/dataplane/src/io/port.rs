@@ -1,4 +1,4 @@
-//! A port: one way of carrying frames between an interface and this process.
+//! A port: frames between an interface and this process, in one I/O mode.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -23,7 +23,7 @@ const STACK: u8 = 10;
 
 /// What a worker is chosen by.
 pub(super) struct Steering<'a> {
-    /// What is given out.
+    /// What is allocated.
     pub(super) owned: &'a [OwnedPorts],
     /// How many workers there are.
     pub(super) workers: usize,

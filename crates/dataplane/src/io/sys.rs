@@ -210,7 +210,7 @@ pub(super) fn let_packets_through() -> Result<()> {
 
 /// Gives this thread the policy of those that run while nothing else does. It cannot be had back
 /// without privileges.
-pub(super) fn give_way() {
+pub(super) fn run_when_idle() {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: `none` lives through the call; 0 is the thread that calls. Where the kernel refuses,
     // the thread runs as before.

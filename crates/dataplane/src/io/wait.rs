@@ -30,7 +30,7 @@ const LONGEST: Duration = Duration::from_micros(200);
 /// How long devices that wake nobody are left alone.
 const NAP: Duration = Duration::from_micros(100);
 
-/// A worker's way of waiting.
+/// How a worker waits.
 #[derive(Debug)]
 pub struct Waiter {
     polling: Polling,
@@ -43,7 +43,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Waits in this way.
+    /// Waits so.
     pub fn new(polling: Polling) -> Self {
         Self { polling, busy: SHORTEST, idle: None, napped: false }
     }

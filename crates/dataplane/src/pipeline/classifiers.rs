@@ -1,6 +1,6 @@
 //! The classification steps of programs.
 //!
-//! A program that takes the place of another takes over what the other looked keys up in: as it
+//! A program that replaces another takes over what the other looked keys up in: as it
 //! is if the rules are the same, changed where they differ in a few. What was changed is built
 //! anew in another thread once so many keys were looked up that this is worth its time.
 

@@ -575,7 +575,7 @@ pub(super) struct Site {
     pub(super) needs: Box<[Reg]>,
     /// The key's numbers, and where each goes.
     pub(super) key: Vec<Part>,
-    /// Conditions on the packet that its way may depend on.
+    /// Conditions on the packet that its path may depend on.
     pub(super) conditions: Vec<Cond>,
     /// By outcome, in order: what entries that lead to an exit hold.
     pub(super) exits: Vec<(u32, CachedExit)>,

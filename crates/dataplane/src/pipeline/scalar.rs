@@ -1,4 +1,4 @@
-//! A program carried out for one packet: always possible, and what packets off the usual ways
+//! A program executed for one packet: always possible, and what packets off the usual paths
 //! take.
 
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use super::tables::Tables;
 /// How deeply terms are computed by recursion.
 const MOST_NESTED: usize = 512;
 
-/// The steps of a program and what is computed on the way.
+/// The steps of a program and what is computed on the path.
 pub(super) struct Scalar {
     program: Counted,
     classifiers: Rc<Classifiers>,
@@ -33,7 +33,7 @@ pub(super) struct Scalar {
     binds: Vec<Vec<(TermId, u8)>>,
     scratch: Vec<u128>,
     numbers: Vec<u128>,
-    /// What each lookup found on the packet's way.
+    /// What each lookup found on the packet's path.
     found: Vec<Option<FoundFlow>>,
     /// The lookups that found something.
     hits: Vec<LookupId>,
@@ -268,7 +268,7 @@ impl Scalar {
         decide(atom, |term| self.value(term, packet))
     }
 
-    /// Goes on from a step to an exit. What was computed and found on the way there must be known
+    /// Goes on from a step to an exit. What was computed and found on the path there must be known
     /// or is computed again.
     pub(super) fn walk(&mut self, from: StepId, packet: &Packet, tables: &Tables) -> StepId {
         let mut at = from;

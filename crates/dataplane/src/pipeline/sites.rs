@@ -1,8 +1,8 @@
-//! Where a program asks the flow cache, and what the lines there hold.
+//! Where a program asks the flow cache, and what the entries there hold.
 //!
-//! Packets with the same inputs to all lookups go the same way, but for conditions on other
+//! Packets with the same inputs to all lookups take the same path, but for conditions on other
 //! things (lengths, flags, the time to live). Such a condition is computed for every packet, and
-//! a line says which of them matter to it and what they must come to.
+//! an entry says which of them matter to it and what they must come to.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -83,7 +83,7 @@ pub(super) struct Builder<'c, 'a> {
     classifiers: &'c Classifiers,
     /// By step: how many flows are looked up from there on, at the most.
     lookups: Vec<usize>,
-    /// Absent if times are computed in ways that lines cannot follow.
+    /// Absent if times are computed so that entries cannot follow.
     tick: Option<u64>,
     /// By step: the last step that all lanes have been at that come to it; [`NONE`] if there is
     /// none.
@@ -96,7 +96,7 @@ pub(super) struct Builder<'c, 'a> {
 }
 
 const NONE: u32 = u32::MAX;
-/// Steps on the way to one that are asked what is known when lanes come to it.
+/// Steps on the path to one that are asked what is known when lanes come to it.
 const MOST_DOMINATORS: usize = 64;
 
 impl<'c, 'a> Builder<'c, 'a> {
@@ -231,7 +231,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         nodes[at] = node;
     }
 
-    /// The site at a step, if packets with the same inputs to lookups go the same way from there.
+    /// The site at a step, if packets with the same inputs to lookups take the same path from there.
     fn site(&mut self, step: StepId) -> Option<Site> {
         self.tick?;
         if self.compiled.sites.len() >= usize::from(u16::MAX) {
@@ -541,7 +541,7 @@ fn is_fixed(step: &Step, known: &Known) -> bool {
 }
 
 /// Of the time, the bits that updates of flows do not look at; `None` if updates use the time in
-/// any other way than counting from the end of a tick on. Of ticks of several lengths the shortest counts.
+/// any other form than counting from the end of a tick on. Of ticks of several lengths the shortest counts.
 fn tick(program: &Program) -> Option<u64> {
     let mut mask = u64::MAX;
     // By term: not made from the time, or so far after the end of a tick.
@@ -649,7 +649,7 @@ mod tests {
         };
         assert_eq!(asks(4, 3), Some((vec![Some(0), None, None], 1, 3)));
         assert_eq!(asks(1, 50), Some((vec![Some(0), None, None], 2, 0)));
-        // Keys that have the other number, too, would seldom come again; and an entry for one lookup saves nothing.
+        // Keys that have the other number, too, would rarely come again; and an entry for one lookup saves nothing.
         assert_eq!(asks(4, 50), None);
     }
 }

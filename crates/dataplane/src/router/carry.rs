@@ -39,7 +39,7 @@ pub(crate) struct Delivery {
 }
 
 impl Nodes {
-    /// Carries everything on the stack to the end of its way.
+    /// Carries everything on the stack to the end of its path.
     #[inline]
     pub(super) fn carry(&mut self, core: &mut WorkerResources) {
         if self.stack.is_empty() {

@@ -1,4 +1,4 @@
-//! A router that takes the place of another.
+//! A router that replaces another.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -54,7 +54,7 @@ impl Router {
 
     /// What each element has done, and what came to network functions.
     pub(crate) fn counts(&mut self) -> (Vec<ElementStats>, Vec<FunctionStats>) {
-        self.nodes.tell_ways(&mut self.core);
+        self.nodes.report_paths(&mut self.core);
         let arrivals = self.nodes.arrivals();
         let functions = self.nodes.functions.names().iter().zip(arrivals.functions);
         let functions =
@@ -105,7 +105,7 @@ impl Router {
     /// Gives away everything that another router can go on with. This one must not run any more.
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);
-        self.nodes.tell_ways(&mut self.core);
+        self.nodes.report_paths(&mut self.core);
         self.nodes.follow_no_further(None, "the configuration changed");
         let arrivals = self.nodes.arrivals();
         let count = self.nodes.elements;

@@ -1,7 +1,7 @@
-//! Where packets can go round in circles, and how often one has.
+//! Forwarding loops: where packets can go round, and how often one has.
 //!
 //! What is counted is how often a packet comes to an element at which a cycle begins. A program
-//! counts for each of its exits what the elements on the way would have counted, so that a packet
+//! counts for each of its exits what the elements on the path would have counted, so that a packet
 //! that goes round for ever is dropped at the same element, after as many rounds, whoever carries it.
 
 use ir::program::{End, Exit, Program};
@@ -50,16 +50,16 @@ pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
     let mut cycles = vec![Cycle::None; graph.nodes.len()];
     let (mut seen, mut open) = (vec![false; graph.nodes.len()], vec![false; graph.nodes.len()]);
     for root in all().filter(is_source).chain(all()) {
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         if !std::mem::replace(&mut seen[root], true) {
             open[root] = true;
-            way.push((root, 0));
+            path.push((root, 0));
         }
-        while let Some((at, done)) = way.last_mut() {
+        while let Some((at, done)) = path.last_mut() {
             let at = *at;
             let Some(&to) = next[at].get(*done) else {
                 open[at] = false;
-                way.pop();
+                path.pop();
                 if cycles[at] == Cycle::None && next[at].iter().any(|&to| cycles[to] != Cycle::None)
                 {
                     cycles[at] = Cycle::Ahead;
@@ -71,7 +71,7 @@ pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
                 cycles[to] = Cycle::Begins;
             } else if !std::mem::replace(&mut seen[to], true) {
                 open[to] = true;
-                way.push((to, 0));
+                path.push((to, 0));
             }
         }
     }
@@ -89,14 +89,14 @@ impl Nodes {
         }
     }
 
-    /// Whether a stage can take packets, on whose ways elements count at most so many more laps:
+    /// Whether a stage can take packets, on whose paths elements count at most so many more laps:
     /// none of them is to end within it.
     #[inline]
     pub(super) fn may_enter(&self, most: u32) -> bool {
         self.laps.now + most <= MAX_LAPS && self.laps.turns <= self.max_turns
     }
 
-    /// How many laps elements would have counted on the way to an exit; none matter where packets
+    /// How many laps elements would have counted on the path to an exit; none matter where packets
     /// get to no further cycle.
     pub(super) fn laps_to(&self, exit: &Exit, leaving: &Exit) -> u32 {
         match leaving.end {
@@ -105,7 +105,7 @@ impl Nodes {
         }
     }
 
-    /// The most laps that elements would have counted on a way through a program.
+    /// The most laps that elements would have counted on a path through a program.
     pub(super) fn most_laps(&self, program: &Program) -> u32 {
         let all = program.exits().flat_map(|(_, exit)| exit.all().map(move |one| (exit, one)));
         all.map(|(exit, leaving)| self.count(exit, leaving)).max().unwrap_or(0)

@@ -1,6 +1,6 @@
 //! Which takes a burst: a program, or the elements in whose place it stands.
 //!
-//! Both do the same, and share all state, so each burst may go either way. Which one takes less time depends on the
+//! Both do the same, and share all state, so each burst may be processed by either. Which one takes less time depends on the
 //! chain, the traffic and the processor, so both are timed on a few bursts now and then, and the faster one goes on until
 //! the next trial. Databases choose among implementations of an operator likewise (Răducanu, Boncz, Zukowski: Micro
 //! Adaptivity in Vectorwise, SIGMOD 2013).
@@ -190,7 +190,7 @@ pub(super) struct Timed {
     pub(super) by: By,
     packets: usize,
     begin: Instant,
-    /// Deliveries that were on the stack already: once no more are left, the burst is at the end of its way.
+    /// Deliveries that were on the stack already: once no more are left, the burst is at the end of its path.
     depth: usize,
 }
 
@@ -201,7 +201,7 @@ impl Timed {
         Self { stage, by, packets, begin: Instant::now(), depth }
     }
 
-    /// Whether it is at the end of its way, given how many deliveries are on the stack.
+    /// Whether it is at the end of its path, given how many deliveries are on the stack.
     #[inline]
     pub(super) fn is_over(&self, depth: usize) -> bool {
         depth <= self.depth

@@ -1,4 +1,4 @@
-//! Stages: what takes the place of the elements behind an input, and their place in the router.
+//! Stages: what replaces the elements behind an input, and their place in the router.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use super::program_use::{By, Preference, ProgramUse, Timed};
 use super::{Delivery, Node, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
-/// Carries out a program: takes the packets that come to its entry, in the place of the elements.
+/// Executes a program: takes the packets that come to its entry, in the place of the elements.
 ///
 /// What elements count may be told later, all at once: the router asks for it
 /// ([`Stage::settle`]) before anybody can see the difference.
@@ -23,12 +23,12 @@ pub trait Stage {
     /// batch empty.
     fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>);
 
-    /// Tells all that was counted and not told yet.
+    /// Reports all that was counted and not reported yet.
     fn settle(&mut self, _cx: &mut StageContext<'_>) {}
 
-    /// Tells through which inputs packets went, as far as it was not told yet
+    /// Reports through which inputs packets went, as far as it was not reported yet
     /// ([`StageContext::passed`]): asked for by those who want to know, and at the end.
-    fn tell_ways(&mut self, _cx: &mut StageContext<'_>) {}
+    fn report_paths(&mut self, _cx: &mut StageContext<'_>) {}
 }
 
 /// Something that an element has to count.
@@ -41,7 +41,7 @@ pub(super) enum Credit {
 
 /// What surrounds a stage while it works.
 pub struct StageContext<'a> {
-    /// The worker's possessions.
+    /// The worker's resources.
     pub core: &'a mut WorkerResources,
     pub(super) nodes: &'a mut Nodes,
 }
@@ -53,8 +53,8 @@ impl StageContext<'_> {
         self.core.now
     }
 
-    /// Sends packets to an input. What is sent first is carried to the end of its way before what
-    /// is sent next. `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no way yet.
+    /// Sends packets to an input. What is sent first is carried to the end of its path before what
+    /// is sent next. `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no path yet.
     #[inline]
     pub fn push(&mut self, to: Port, batch: Batch, taker: Taker, laps: u32) {
         self.nodes.stages.out.push(Delivery { to, batch, taker, laps });
@@ -150,7 +150,7 @@ struct Installed {
     continuation: Option<Continuation>,
     /// The elements whose models the program was made from.
     elements: BTreeSet<NodeId>,
-    /// The most that elements would have counted on one of its ways.
+    /// The most that elements would have counted on one of its paths.
     laps: u32,
     /// Of a program that the elements in its place may be faster than.
     preference: Option<Preference>,
@@ -388,7 +388,7 @@ impl Nodes {
         core: &mut WorkerResources,
         which: impl Fn(&Installed) -> bool,
     ) -> bool {
-        self.tell_ways(core);
+        self.report_paths(core);
         let these = self.stages.all.iter().flatten().filter(|&installed| which(installed));
         let entries: Vec<Port> = these.map(|installed| installed.entry).collect();
         let taken_out = self.remove(|installed| entries.contains(&installed.entry));
@@ -470,7 +470,7 @@ impl Nodes {
         (by == By::Program).then_some(stage)
     }
 
-    /// A burst that was timed is at the end of its way.
+    /// A burst that was timed is at the end of its path.
     #[cold]
     pub(super) fn was_timed(&mut self, timed: &Timed) {
         let (time, packets) = timed.end();
@@ -527,10 +527,10 @@ impl Nodes {
     }
 
     /// Has stages tell all that they counted, also through which inputs packets went.
-    pub(super) fn tell_ways(&mut self, core: &mut WorkerResources) {
+    pub(super) fn report_paths(&mut self, core: &mut WorkerResources) {
         self.settle(core);
         for number in 0..self.stages.all.len() {
-            self.with_stage(core, number as u32, |stage, cx| stage.tell_ways(cx));
+            self.with_stage(core, number as u32, |stage, cx| stage.report_paths(cx));
         }
     }
 

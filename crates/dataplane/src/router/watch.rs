@@ -1,7 +1,7 @@
-//! Following packets through the elements: what each was given, what it decided, and what became of
+//! Tracing packets through the elements: what each was given, what it decided, and what became of
 //! the packets, also of those that wait in elements.
 //!
-//! A packet that is followed bears a mark. While there are any, whatever an element gave out or
+//! A packet that is traced carries a trace id. While there are any, whatever an element emitted or
 //! gave back is looked at after it has worked.
 
 use std::collections::BTreeMap;
@@ -32,19 +32,19 @@ const MOST_LOOKUPS: usize = 16;
 const WAITED: &str = "it waited for 10 s";
 const MOVED: &str = "its traffic went to another worker";
 
-/// The packets that are followed, by their marks.
+/// The packets that are traced, by their trace ids.
 pub(super) type Journeys = BTreeMap<u16, Journey>;
 
 /// What was so before an element worked.
 pub(super) struct Before {
     tally: Tally,
     traffic: Option<Traffic>,
-    /// The mark of the packet that is pushed.
+    /// The trace id of the packet that is pushed.
     pushed: Option<u16>,
 }
 
 impl StageContext<'_> {
-    /// Carries packets to the end of their way, now.
+    /// Carries packets to the end of their path, now.
     pub fn carry(&mut self, to: Port, batch: Batch) {
         self.nodes.aside(self.core, to, batch);
     }
@@ -56,17 +56,17 @@ impl StageContext<'_> {
 
     /// Whether a packet is followed already.
     pub(crate) fn is_followed(&self, packet: &Packet) -> bool {
-        self.nodes.journeys.contains_key(&packet.mark())
+        self.nodes.journeys.contains_key(&packet.trace_id())
     }
 
-    /// Carries a packet to the end of its way or to where it waits, by the elements' own code, and
+    /// Carries a packet to the end of its path or to where it waits, by the elements' own code, and
     /// follows it from there on, too.
     pub(crate) fn follow(&mut self, to: Port, mut packet: Packet, mut journey: Journey) {
-        let mark = self.core.pool.fresh_mark();
-        packet.set_mark(mark);
+        let trace_id = self.core.pool.fresh_trace_id();
+        packet.set_trace_id(trace_id);
         journey.begin(&packet, self.core.now);
         self.nodes.wake_at(journey.tap, self.core.now + LONGEST);
-        self.nodes.journeys.insert(mark, journey);
+        self.nodes.journeys.insert(trace_id, journey);
         let mut batch = self.core.batch();
         batch.push(packet);
         self.carry(to, batch);
@@ -113,7 +113,7 @@ impl interp::Environment for Deciding {
 type Declared<'a> = (NodeId, &'a str, &'static str, &'a StateKind);
 
 impl Nodes {
-    /// Carries a delivery to the end of its way, alone on the stack.
+    /// Carries a delivery to the end of its path, alone on the stack.
     fn aside(&mut self, core: &mut WorkerResources, to: Port, batch: Batch) {
         if batch.is_empty() {
             return core.recycle_batch(batch);
@@ -135,7 +135,7 @@ impl Nodes {
         taker: Taker,
     ) -> Taker {
         let expected = |packet: &Packet| {
-            self.journeys.get(&packet.mark()).is_some_and(|journey| journey.expects(packet))
+            self.journeys.get(&packet.trace_id()).is_some_and(|journey| journey.expects(packet))
         };
         let Some(first) = batch.iter().position(expected).filter(|_| to.node < self.elements)
         else {
@@ -160,9 +160,9 @@ impl Nodes {
     /// Notes that a packet that is followed comes to an element.
     fn arrive(&mut self, core: &mut WorkerResources, to: Port, packet: &Packet) {
         let decisions = self.decisions(core, to, packet);
-        let mark = packet.mark();
-        let passage = self.passage(core, mark, to, packet);
-        if let Some(journey) = self.journeys.get_mut(&mark) {
+        let trace_id = packet.trace_id();
+        let passage = self.passage(core, trace_id, to, packet);
+        if let Some(journey) = self.journeys.get_mut(&trace_id) {
             let step = journey.arrive(to.node, Some(to.port), packet, core.now);
             journey.about(step, passage, decisions);
         }
@@ -172,7 +172,7 @@ impl Nodes {
     #[cold]
     pub(super) fn pulled(&mut self, core: &WorkerResources, node: NodeId, packet: &Packet) {
         if node < self.elements
-            && let Some(journey) = self.journeys.get_mut(&packet.mark())
+            && let Some(journey) = self.journeys.get_mut(&packet.trace_id())
             && journey.expects(packet)
         {
             journey.arrive(node, None, packet, core.now);
@@ -186,7 +186,7 @@ impl Nodes {
             return None;
         }
         let pushed = batch.filter(|batch| batch.len() == 1).and_then(|batch| batch.iter().next());
-        let pushed = pushed.map(Packet::mark).filter(|mark| self.journeys.contains_key(mark));
+        let pushed = pushed.map(Packet::trace_id).filter(|trace_id| self.journeys.contains_key(trace_id));
         let (tally, traffic) = (cell.tally.clone(), cell.element.traffic());
         Some(Box::new(Before { tally, traffic, pushed }))
     }
@@ -209,12 +209,12 @@ impl Nodes {
         let emitted = outputs.iter_mut();
         let emitted = emitted.flat_map(|(port, batch)| batch.iter_mut().map(move |p| (port, p)));
         for (port, packet) in emitted.chain(also) {
-            if packet.mark() == 0
-                && let Some(mark) = before.pushed
+            if packet.trace_id() == 0
+                && let Some(trace_id) = before.pushed
             {
-                packet.set_mark(mark);
+                packet.set_trace_id(trace_id);
             }
-            if let Some(journey) = self.journeys.get_mut(&packet.mark()) {
+            if let Some(journey) = self.journeys.get_mut(&packet.trace_id()) {
                 let is_connected = self.nodes[node].to.get(port).is_some_and(Option::is_some);
                 journey.leave(Port { node, port }, packet, is_connected, core.now);
             }
@@ -225,7 +225,7 @@ impl Nodes {
             .flat_map(|(line, dropped, _)| std::iter::repeat_n(line.reason, *dropped as usize));
         let traffic = element.traffic().filter(|t| !t.source && self.nodes[node].to.is_empty());
         let sent = traffic.is_some_and(|t| before.traffic.map(|t| t.packets) < Some(t.packets));
-        for (mark, journey) in &mut self.journeys {
+        for (trace_id, journey) in &mut self.journeys {
             for identity in journey.in_element(node) {
                 let is_back = core.pool.came_back(identity, MOST_BACK);
                 // What a device took is outside, or will be.
@@ -241,7 +241,7 @@ impl Nodes {
                 };
                 journey.end(identity, node, fate, core.now);
             }
-            if before.pushed == Some(*mark) {
+            if before.pushed == Some(*trace_id) {
                 let notes = lost
                     .iter()
                     .flat_map(|(line, _, noted)| std::iter::repeat_n(line.reason, *noted as usize));
@@ -258,9 +258,9 @@ impl Nodes {
     /// why, if that is not that they were followed to their end.
     fn tell(&mut self, is_over: impl Fn(u16, &Journey) -> Option<Option<&'static str>>) {
         let all = self.journeys.iter();
-        let over: Vec<_> = all.filter_map(|(&mark, j)| Some((mark, is_over(mark, j)?))).collect();
-        for (mark, why) in over {
-            let Some(journey) = self.journeys.remove(&mark) else { continue };
+        let over: Vec<_> = all.filter_map(|(&trace_id, j)| Some((trace_id, is_over(trace_id, j)?))).collect();
+        for (trace_id, why) in over {
+            let Some(journey) = self.journeys.remove(&trace_id) else { continue };
             if self.journeys.values().all(|other| other.tap != journey.tap) {
                 self.nodes[journey.tap].alarm = None;
             }
@@ -275,9 +275,9 @@ impl Nodes {
 
     /// Follows a packet no further that goes to another worker.
     pub(super) fn let_go(&mut self, core: &mut WorkerResources, packet: &mut Packet) {
-        let gone = packet.mark();
-        packet.set_mark(0);
-        self.tell(|mark, _| (mark == gone).then_some(Some(MOVED)));
+        let gone = packet.trace_id();
+        packet.set_trace_id(0);
+        self.tell(|trace_id, _| (trace_id == gone).then_some(Some(MOVED)));
         core.pool.let_go();
     }
 
@@ -296,11 +296,11 @@ impl Nodes {
     fn passage(
         &mut self,
         core: &mut WorkerResources,
-        mark: u16,
+        trace_id: u16,
         at: Port,
         packet: &Packet,
     ) -> Option<Passage> {
-        let journey = self.journeys.get(&mark)?;
+        let journey = self.journeys.get(&trace_id)?;
         let programs = Arc::clone(&journey.programs);
         let number = programs.iter().position(|program| program.entry == at)?;
         let (program, identity) = (&programs[number], packet.identity());
@@ -326,7 +326,7 @@ impl Nodes {
                 learned |= declared.is_some_and(|d| self.learn(&mut store, d, key, core.now));
             }
             if !learned {
-                self.journeys.get_mut(&mark)?.trace.enter(identity, visited);
+                self.journeys.get_mut(&trace_id)?.trace.enter(identity, visited);
                 return Some(Passage { program: number, steps: steps.reached, after });
             }
         }

@@ -8,7 +8,7 @@ use net::Packet;
 
 use super::{Decision, Fate, Outcome, Passage, Seen, Step, StepId, Trace};
 
-/// Visits of one packet that are told; what goes round in circles is not followed for ever.
+/// Visits of one packet that are reported; what goes round in circles is not followed for ever.
 const MOST_VISITS: usize = 1000;
 
 /// Hears all visits of a packet, and why it was not followed to its end, if it was not.
@@ -16,7 +16,7 @@ type Tell = Box<dyn FnOnce(Vec<Step>, Option<&'static str>)>;
 
 /// Where a packet is.
 enum At {
-    /// On its way to an element, from an outcome of a step; from nowhere at first.
+    /// Between elements, towards one, from an outcome of a step; from nowhere at first.
     Path(Option<(StepId, usize)>),
     /// With an element that works.
     Inside(StepId),
@@ -24,7 +24,7 @@ enum At {
     Kept(StepId, usize),
 }
 
-/// A packet's way, and that of all that is made of it.
+/// A packet's path, and that of all that is made of it.
 pub(crate) struct Journey {
     /// The tap where it begins.
     pub(crate) tap: NodeId,
@@ -51,7 +51,7 @@ impl Journey {
         self.at.insert(packet.identity(), At::Path(None));
     }
 
-    /// Whether a packet is known to it that is on its way.
+    /// Whether a packet is known to it that is between elements.
     pub(crate) fn expects(&self, packet: &Packet) -> bool {
         matches!(self.at.get(&packet.identity()), Some(At::Path(_)))
     }
@@ -140,7 +140,7 @@ impl Journey {
         }
     }
 
-    /// The way of a packet ends that an element has.
+    /// The path of a packet ends that an element has.
     pub(crate) fn end(&mut self, identity: usize, node: NodeId, fate: Fate, now: u64) {
         let step = match self.at.remove(&identity) {
             Some(At::Inside(step)) => step,

@@ -1,9 +1,9 @@
-//! Following packets through a chain that runs.
+//! Tracing packets through a chain that runs.
 //!
 //! A tap at each connection by which packets come in looks for them. One that is chosen goes
 //! through the elements' own code, with all its effects, while the packets behind it wait; what
 //! models and programs would say of it is asked for on copies. Where an element keeps it, it is
-//! waited for: it bears a mark, which nobody looks at while no packet is followed.
+//! waited for: it carries a trace id, which nothing reads while no packet is traced.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use net::{Batch, Packet};
 use super::{Journey, Step};
 use crate::{Router, Stage, StageContext, Taker, Tap};
 
-/// A packet's way through the chain.
+/// A packet's path through the chain.
 #[derive(Clone, Debug)]
 pub struct Followed {
     /// The number of the place where it came in.

@@ -10,7 +10,7 @@ use net::Packet;
 
 use super::{Seen, Trace};
 
-/// A packet's way through a program. The program is only asked: elements process the packet.
+/// A packet's path through a program. The program is only asked: elements process the packet.
 #[derive(Clone, Debug)]
 pub struct Passage {
     /// The program, as an index into those that the trace was given.

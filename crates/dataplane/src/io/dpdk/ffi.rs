@@ -221,7 +221,7 @@ impl ClosedPort {
         self.0.mtu.into()
     }
 
-    /// The most queues that it can have, either way.
+    /// The most queues that it can have in either direction.
     pub(super) fn queues(&self) -> usize {
         self.0.receive_queues.min(self.0.send_queues).into()
     }

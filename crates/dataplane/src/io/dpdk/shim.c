@@ -117,7 +117,7 @@ int catena_dpdk_find(const char *arguments, const char *name, struct port *port)
 	return 0;
 }
 
-/* Configures and starts a port with so many queues either way. The pool gets their buffers. */
+/* Configures and starts a port with so many queues in either direction. The pool gets their buffers. */
 int catena_dpdk_open(const struct port *port, uint16_t queues, int spread, struct rte_mempool **pool)
 {
 	static unsigned int pools;

@@ -133,7 +133,7 @@ impl Links {
         self.set(index, mode, Some(to.0.program(to.1)?), instead.map(|found| &found.program))
     }
 
-    /// Lets a program that was found take the place of one that was loaded.
+    /// Replaces a program that was loaded with one that was found.
     ///
     /// # Errors
     /// As above.
