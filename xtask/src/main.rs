@@ -167,7 +167,7 @@ fn deny(args: &[&str]) -> Result {
     command::run(cargo(["deny", "check"]).args(args))
 }
 
-/// Fails with the way to mend it unless cargo knows the subcommand.
+/// Fails with how to mend it unless cargo knows the subcommand.
 fn require(subcommand: &str, install: &str) -> Result {
     match cargo([subcommand, "--version"]).output() {
         Ok(output) if output.status.success() => Ok(()),

@@ -35,9 +35,9 @@ pub struct Request<'a> {
     pub chain: &'a str,
     /// Values of its variables.
     pub variables: Vec<(String, String)>,
-    /// What `FromDevice(NAME)` reads. Where there is none of a name, it takes the place of the element of the name.
+    /// What `FromDevice(NAME)` reads. Where there is none of a name, it replaces the element of the name.
     pub inputs: HashMap<String, Binding>,
-    /// Other names of interfaces, which also take the places of elements.
+    /// Other names of interfaces, which also replace elements.
     pub devices: Vec<String>,
     /// What an input reads where nothing is said; generated traffic if nothing is said here either.
     pub traffic: Option<Binding>,

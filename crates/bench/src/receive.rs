@@ -1,4 +1,4 @@
-//! The receiver: counts what arrives, and from the stamps in it what was lost, doubled or overtaken on the way, and how
+//! The receiver: counts what arrives, and from the stamps in it what was lost, doubled or overtaken in transit, and how
 //! long packets took since they were due.
 
 use std::collections::BTreeMap;

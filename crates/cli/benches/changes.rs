@@ -2,7 +2,7 @@
 //! the chain's new program runs, for ACL -> router -> NAPT and for a router, and where it goes. Times are the thread's CPU time; `wall` is what the
 //! clock on the wall says of the whole. `start` is configuring the chain and making its first program.
 //!
-//! Kinds of rules take turns: one of those that the ways of packets do not depend on, and such as they do.
+//! Kinds of rules take turns: one of those that the paths of packets do not depend on, and such as they do.
 //!
 //! `cargo bench -p catena-cli --bench changes -- [FILTER…] [--changes N]`
 //!

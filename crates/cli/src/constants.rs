@@ -18,7 +18,7 @@ fn set(all: &mut Value, option: &str, key: &str, text: &str) -> Result<(), Strin
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
     let is_same = at.is_object() == value.is_object() && at.is_number() == value.is_number();
     if !is_same {
-        return Err(format!("{option} {key}: '{text}' cannot take the place of {at}"));
+        return Err(format!("{option} {key}: '{text}' cannot replace {at}"));
     }
     *at = value;
     Ok(())

@@ -31,7 +31,7 @@ pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<
     load_between(limits, variables, name, [].into_iter())
 }
 
-/// Reads the chain of a file. A device that no element is for takes the place of the element of its name.
+/// Reads the chain of a file. A device that no element is for replaces the element of its name.
 pub(crate) fn load_between<'a>(
     limits: &Limits,
     variables: &[String],

@@ -138,7 +138,7 @@ fn item(line: &str) -> Option<(String, String)> {
         None => w,
     };
     let plain = words.split(", ").map(bare).all(is_word);
-    // Prose before a colon has spaces between its words, and seldom a single one.
+    // Prose before a colon has spaces between its words, and rarely a single one.
     let shouts = words.chars().any(|c| c.is_ascii_uppercase() || c == '_' || c == '*');
     (plain && (!kind.is_empty() || shouts || words.chars().all(|c| !c.is_whitespace())))
         .then(|| (name.replace('`', ""), text.trim().to_string()))

@@ -1,7 +1,7 @@
 //! Journal: what was made on this host, so that it can be taken down by whoever comes, also after a crash.
 //!
 //! Every line is written before what it names is there. A namespace stands with the number that the kernel knows it by,
-//! a symbolic link with where it leads, and processes bear a mark that is nobody else's: what has the name of something made
+//! a symbolic link with where it leads, and processes carry a mark that is nobody else's: what has the name of something made
 //! here and is something else is left alone.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};

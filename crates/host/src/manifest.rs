@@ -31,7 +31,7 @@ pub struct HostChain {
     pub input: String,
     /// Where they go to.
     pub output: String,
-    /// How frames of interfaces are carried; the best way that works if nothing is said.
+    /// How frames of interfaces are carried; the best mode that works if nothing is said.
     pub driver: Option<Mode>,
     /// Packets of a batch at most; by their costs if nothing is said.
     pub batch: Option<u32>,

@@ -98,7 +98,7 @@ impl OpenVSwitch {
         run(&mut bridge, "").map(drop)
     }
 
-    /// Has what comes at ports 1, 3, and so on leave at the next, and the other way round.
+    /// Has what comes at ports 1, 3, and so on leave at the next, and in reverse.
     pub(crate) fn join_pairs(&self, journal: &Journal, ports: u32) -> Result<(), Failure> {
         use std::fmt::Write;
         let mut entries = String::new();

@@ -90,7 +90,7 @@ pub fn run(command: &mut Command, input: &str) -> Result<String, Failure> {
     }
 }
 
-/// A process that bears a mark.
+/// A process that carries a mark.
 #[derive(Debug)]
 pub struct Process {
     /// Its number.
@@ -121,7 +121,7 @@ impl Process {
         Some(Self { number, handle })
     }
 
-    /// All processes that bear a mark, but for the one that asks.
+    /// All processes that carry a mark, but for the one that asks.
     pub(crate) fn of_mark(mark: &str) -> Vec<Self> {
         let own = std::process::id();
         let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };

@@ -149,7 +149,7 @@ impl Handle {
 pub struct Chosen {
     /// Their class; none if they are left as they are.
     pub class: Option<Class>,
-    /// Whether they give way, or wait for a wake-up.
+    /// Whether they yield, or wait for a wake-up.
     pub yields: bool,
     /// Their core.
     pub core: usize,

@@ -11,13 +11,13 @@ use support::{Folder, c, frame, in_order, is_root, left, number, run, rust, spec
 
 #[test]
 fn all_packets_go_through_chains_of_every_length_in_order() {
-    let ways = [
+    let modes = [
         (HandOff::Baton, Within::Temporal, Policy::Other),
         (HandOff::Yield, Within::Temporal, Policy::Other),
         (HandOff::Baton, Within::Copy, Policy::Batch),
     ];
     for length in 1..=4 {
-        for (hand_off, within, policy) in ways {
+        for (hand_off, within, policy) in modes {
             let folder = Folder::new(&format!("order{length}{hand_off:?}{within:?}"));
             let nfs = (0..length).map(|at| {
                 let name = format!("nf{at}");

@@ -65,7 +65,7 @@ impl Debug for Mode {
     }
 }
 
-/// Every way of executing a chain on cores alone.
+/// Every execution mode of a chain on cores alone.
 pub const MODES: [Mode; 7] = [
     Mode::of(Path::Native),
     Mode::of(Path::Interpreted),

@@ -126,8 +126,8 @@ impl Lab {
             received
         });
         let back = client.join().expect("the client got an answer");
-        assert!(back == bytes(count), "bytes changed on the way");
-        assert!(server.join().unwrap() == bytes(count), "bytes changed on the way there");
+        assert!(back == bytes(count), "bytes changed on the return path");
+        assert!(server.join().unwrap() == bytes(count), "bytes changed on the forward path");
     }
 }
 

@@ -50,7 +50,7 @@ impl Layout {
 pub enum State {
     /// In the kernel, until the one before wakes them.
     Baton,
-    /// By giving way on their core, again and again.
+    /// By yielding their core, again and again.
     Yield,
     /// In the kernel, as no packets come.
     Idle,

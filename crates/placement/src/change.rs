@@ -102,7 +102,7 @@ pub fn backup(
 }
 
 /// How one plan becomes another when a host fails.
-pub fn way(problem: &Problem, plan: &Plan, down: usize, next: Plan) -> Changed {
+pub fn transition(problem: &Problem, plan: &Plan, down: usize, next: Plan) -> Changed {
     let last: Vec<Option<Placed>> = plan.chains.iter().cloned().map(Some).collect();
     let less = without_hosts(problem, &[down]);
     let chains = less.chains.iter().zip(&last);
@@ -148,7 +148,7 @@ fn changed(
     Ok(Changed { moved: moved(last, &plan), steps, plan })
 }
 
-/// What the way from the last plan to the next costs, in bits a second times price.
+/// What the change from the last plan to the next costs, in bits a second times price.
 fn price(problem: &Problem, last: &[Option<Placed>], plan: &Plan) -> f64 {
     let mut price = 0.0;
     for (chain, function) in moved(last, plan) {

@@ -116,10 +116,10 @@ pub fn check(
             if paths.site(from).host() == paths.site(to).host() {
                 continue;
             }
-            for (end, way) in [(from, 1), (to, 0)] {
+            for (end, direction) in [(from, 1), (to, 0)] {
                 for (host, part) in end.map_or(&[][..], |at| &of_function[at]) {
                     let packets = share * part * placed.rate / problem.packet_bits;
-                    links[*host][way] += packets * (problem.packet_bits + problem.tag_bits);
+                    links[*host][direction] += packets * (problem.packet_bits + problem.tag_bits);
                 }
             }
         }

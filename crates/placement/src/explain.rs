@@ -90,7 +90,7 @@ pub struct Explanation {
     /// Demands that conflict even without those.
     pub others: Vec<Demand>,
     /// Changes of which each suffices.
-    pub ways: Vec<Remedy>,
+    pub remedies: Vec<Remedy>,
 }
 
 impl Explanation {
@@ -117,13 +117,13 @@ impl Explanation {
             lines.push("without all of these, these conflict:".into());
             lines.extend(shown(&self.others));
         }
-        lines.push(match self.ways.is_empty() {
+        lines.push(match self.remedies.is_empty() {
             true => "no change, and no two together, were found that suffice".into(),
             false => "each of these suffices:".into(),
         });
-        lines.extend(self.ways.iter().map(|way| {
-            let unproven = if way.is_least { "" } else { " (less may suffice)" };
-            format!("  {}{unproven}", way.words)
+        lines.extend(self.remedies.iter().map(|remedy| {
+            let unproven = if remedy.is_least { "" } else { " (less may suffice)" };
+            format!("  {}{unproven}", remedy.words)
         }));
         lines.join("\n")
     }
@@ -411,14 +411,14 @@ pub fn explain(
         _ => Vec::new(),
     };
     let both: Vec<Demand> = conflict.iter().chain(&others).copied().collect();
-    let mut ways = Vec::new();
+    let mut remedies = Vec::new();
     let mut alone_not = Vec::new();
     for change in asking.changes(&both, go_on) {
         let (most, _) = change.most(problem);
         match asking.with(&[(change, most)], go_on) {
             Some(true) => {
                 let (share, is_least) = asking.least(change, &[], go_on);
-                ways.push(Remedy { words: change.words(problem, share), share, is_least });
+                remedies.push(Remedy { words: change.words(problem, share), share, is_least });
             }
             Some(false) => alone_not.push(change),
             None => {}
@@ -440,7 +440,7 @@ pub fn explain(
             pairs.push(Remedy { words, share: first + second, is_least: is_least && is_second });
         }
     }
-    ways.extend(pairs);
-    ways.sort_by(|a, b| a.share.total_cmp(&b.share));
-    Some(Explanation { conflict, is_proven, others, ways })
+    remedies.extend(pairs);
+    remedies.sort_by(|a, b| a.share.total_cmp(&b.share));
+    Some(Explanation { conflict, is_proven, others, remedies })
 }

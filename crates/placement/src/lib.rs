@@ -27,7 +27,7 @@ mod shape;
 mod two_choices;
 
 pub use baseline::at_real_rates;
-pub use change::{Changed, MOVE, Step, WORTH, backup, change, way, without_hosts};
+pub use change::{Changed, MOVE, Step, WORTH, backup, change, transition, without_hosts};
 pub use check::{Slack, check};
 pub use costs::{Costs, GUESS, Known, Wanted};
 pub use delay::{BATCH, Delay, Waiting};

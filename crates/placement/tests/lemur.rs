@@ -202,7 +202,7 @@ fn many_chains_find_a_place() {
     }
 }
 
-/// What cannot be placed comes with demands of which none is there in vain, and ways out that suffice.
+/// What cannot be placed comes with demands of which none is there in vain, and remedies that suffice.
 #[test]
 fn what_cannot_be_placed_is_explained() {
     let mut problem = problem(&[1, 3, 4], 3.5);
@@ -253,8 +253,8 @@ fn what_takes_two_changes_is_explained() {
     let words = found.words(&problem);
     assert_eq!((found.conflict.len(), found.others.len()), (1, 1), "{words}");
     assert!(words.contains("without all of these, these conflict:"), "{words}");
-    let ways: Vec<&str> = found.ways.iter().map(|way| way.words.as_str()).collect();
-    let both = |way: &&str| way.contains("chain 1: min") && way.contains("chain 3: min");
-    assert!(ways.iter().any(both), "{words}");
-    assert!(found.ways.iter().all(|way| way.is_least), "{words}");
+    let remedies: Vec<&str> = found.remedies.iter().map(|remedy| remedy.words.as_str()).collect();
+    let both = |remedy: &&str| remedy.contains("chain 1: min") && remedy.contains("chain 3: min");
+    assert!(remedies.iter().any(both), "{words}");
+    assert!(found.remedies.iter().all(|remedy| remedy.is_least), "{words}");
 }

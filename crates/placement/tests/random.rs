@@ -182,27 +182,29 @@ fn most(problem: &Problem, chosen: &[Placement]) -> Option<f64> {
             .enumerate()
             .all(|(at, rate)| *rate >= slo(at).min - 1.0 && *rate <= chosen[at].0 + 1.0);
         inside
-            && (0..2).all(|way| {
-                rates.iter().zip(chosen).map(|(r, c)| r * c.2[way]).sum::<f64>() <= link + 1.0
+            && (0..2).all(|direction| {
+                rates.iter().zip(chosen).map(|(r, c)| r * c.2[direction]).sum::<f64>() <= link + 1.0
             })
     };
     let ends = |at: usize| {
         let mut ends = vec![slo(at).min, chosen[at].0];
         if chosen.len() == 1 {
             ends.extend(
-                (0..2).filter(|way| chosen[0].2[*way] > 0.0).map(|way| link / chosen[0].2[way]),
+                (0..2)
+                    .filter(|direction| chosen[0].2[*direction] > 0.0)
+                    .map(|direction| link / chosen[0].2[direction]),
             );
         }
         ends
     };
     let mut corners: Vec<Vec<f64>> = all(&(0..chosen.len()).map(ends).collect::<Vec<_>>());
     if let [a, b] = chosen {
-        for way in 0..2 {
+        for direction in 0..2 {
             for end in [slo(0).min, a.0] {
-                corners.push(vec![end, (link - end * a.2[way]) / b.2[way]]);
+                corners.push(vec![end, (link - end * a.2[direction]) / b.2[direction]]);
             }
             for end in [slo(1).min, b.0] {
-                corners.push(vec![(link - end * b.2[way]) / a.2[way], end]);
+                corners.push(vec![(link - end * b.2[direction]) / a.2[direction], end]);
             }
         }
         let det = a.2[0] * b.2[1] - a.2[1] * b.2[0];

@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(decide(&seen(&cores, 0)), expected);
     }
 
-    /// All ways to deal a few shards: never do fewer cores suffice than it takes.
+    /// All assignments of a few shards: never do fewer cores suffice than it takes.
     #[test]
     fn no_deal_takes_fewer_cores() {
         let mut random = fastrand::Rng::with_seed(5);

@@ -101,12 +101,12 @@ pub struct GroupSeen {
     pub parts: u32,
     /// Equal for groups whose classes have equal write operations.
     pub operations: u32,
-    /// Where an earlier order takes it that is still under way.
+    /// Where an earlier order takes it that is still in progress.
     pub next: Option<Core>,
 }
 
 impl GroupSeen {
-    /// Whether an earlier order to move it is still under way.
+    /// Whether an earlier order to move it is still in progress.
     pub fn moves(&self) -> bool {
         self.next.is_some()
     }

@@ -17,7 +17,7 @@ pub enum Signal {
     Load,
     /// The share of useful polls, as the authors' agent has it.
     Polls,
-    /// Packets that the switch lost on the way to a core; too little is as with `Load`.
+    /// Packets that the switch lost before a core; too little is as with `Load`.
     Loss,
 }
 

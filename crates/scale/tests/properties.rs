@@ -35,7 +35,7 @@ struct Server {
     roles: Vec<Role>,
     retiring: Vec<bool>,
     groups: Vec<GroupSeen>,
-    /// Orders under way: in how many steps, which group, to which core.
+    /// Orders in progress: in how many steps, which group, to which core.
     moves: Vec<(u32, usize, Core)>,
     /// Steps that an order takes at the most.
     delay: u32,

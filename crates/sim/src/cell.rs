@@ -102,7 +102,7 @@ pub(crate) struct Unit {
     pub(crate) core: u32,
     /// Packets of it that its core, or cores that this lent to, have.
     pub(crate) pending: u32,
-    /// Where an order takes it that is under way.
+    /// Where an order takes it that is in progress.
     pub(crate) ordered: Option<u32>,
     /// It waits for its old core: packets are held until that has none left.
     pub(crate) next: Option<u32>,

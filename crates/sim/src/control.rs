@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// An order under way.
+/// An order in progress.
 pub(crate) enum Effect {
     /// A group goes to a core, and becomes a part of another group there.
     Move { group: u32, to: u32, into: Option<u32> },

@@ -190,7 +190,7 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// That of a seed, with those flows already under way that would be.
+    /// That of a seed, with those flows already in progress that would be.
     pub fn new(traffic: &Traffic) -> Self {
         let mut of = Self {
             traffic: traffic.clone(),

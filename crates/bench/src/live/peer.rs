@@ -1,6 +1,6 @@
 //! Systems that a chain is compared with, an adapter each.
 //!
-//! They forward whatever comes in on the first input to the first output, as plainly as they can, unless rules or a script say
+//! They forward whatever comes in on the first input to the first output, as simply as they can, unless rules or a script say
 //! more: they are a floor for what the interfaces cost, or the same function by other means.
 
 use std::fmt;

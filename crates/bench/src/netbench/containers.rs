@@ -205,7 +205,7 @@ pub fn parse(file: FileId, text: &str) -> Result<(Vec<Container>, Vec<String>), 
             arrays.wrong(at, word.len(), message);
         } else if peer.1 != container.ip {
             let message = format!(
-                "{} is the other of {}, and not the other way round",
+                "{} is the other of {}, and not in reverse",
                 name(&peer.0),
                 name(container)
             );
@@ -277,11 +277,7 @@ LXC_CONT_CMDNAMES=( recv send send )
                 "02:00:00:00:01:01 02:00:00:00:01:07 02",
                 "the MAC address of a is",
             ),
-            (
-                "192.0.2.2 192.0.2.1 192.0.2.9",
-                "192.0.2.2 192.0.2.3 192.0.2.1",
-                "not the other way round",
-            ),
+            ("192.0.2.2 192.0.2.1 192.0.2.9", "192.0.2.2 192.0.2.3 192.0.2.1", "not in reverse"),
             ("LXC_CONT_NAMES=(", "LXC_CONT_NAME=(", "there is no array 'LXC_CONT_NAME'"),
             ("LXC_CONT_NAMES=(", "", "an array such as"),
             ("send send )", "send send", "this array has no `)`"),

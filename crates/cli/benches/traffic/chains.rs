@@ -99,7 +99,7 @@ enum Part {
     Homes,
     /// A load balancer in front of 128 servers.
     Balancer,
-    /// A tunnel in UDP, which has no way back.
+    /// A tunnel in UDP, which has no return path.
     Tunnel,
     /// A copy of each packet to a probe.
     Mirror,

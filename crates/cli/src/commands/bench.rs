@@ -57,7 +57,7 @@ pub(crate) struct Bench {
     variables: Vec<String>,
     /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…), or to an interface
     ///
-    /// If no FromDevice has the NAME, it takes the place of the element NAME, as with 'catena run'. Without
+    /// If no FromDevice has the NAME, it replaces the element NAME, as with 'catena run'. Without
     /// NAME=, an interface is for the only FromDevice. Names that are not bound read what --traffic says.
     #[arg(long = "in", value_name = "NAME=FILE|gen:…|[NAME=]INTERFACE")]
     inputs: Vec<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Bench {
     /// vpp
     ///
     /// Reported is how many times as fast the chain is, with the least and the greatest of the rounds. All but
-    /// chains forward what comes in to the output, as plainly as they can, and need --veth; fastclick runs the
+    /// chains forward what comes in to the output, as simply as they can, and need --veth; fastclick runs the
     /// same file. RULES is a file for 'nft -f', in which $IN and $OUT are the interfaces.
     #[arg(long = "vs", value_name = "FILE|PEER", conflicts_with_all = ["compare", "costs"])]
     peers: Vec<String>,

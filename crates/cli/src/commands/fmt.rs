@@ -1,4 +1,4 @@
-//! `catena fmt`: prints configurations in the canonical way.
+//! `catena fmt`: prints configurations in canonical form.
 
 use std::fs::File;
 use std::io::{Write, stderr};

@@ -194,7 +194,7 @@ impl Split<'_> {
     }
 }
 
-/// Where the switch of a rack is reached, if what it takes is installed that way.
+/// Where the switch of a rack is reached, if what it takes is installed there.
 fn address<'a>(path: &str, rack: &'a Rack) -> Result<&'a Address, Failure> {
     let Rack { topology, switch, sited } = rack;
     let target = sited.target.name();

@@ -322,7 +322,7 @@ pub(super) fn polling(text: &str) -> Result<Polling, String> {
     }
 }
 
-/// `--dispatch WAY` and `--groups N`: how packets find their workers, why so, and a line of that
+/// `--dispatch MODE` and `--groups N`: how packets find their workers, why so, and a line of that
 /// where it matters.
 fn dispatch(
     run: &Run,

@@ -117,10 +117,10 @@ fn change(rng: &mut fastrand::Rng, count: usize) -> (&'static str, String, usize
     }
 }
 
-/// Rules come and go under traffic; every way of executing the chain gives the same, packet by
+/// Rules come and go under traffic; every execution mode gives the same, packet by
 /// packet and count by count, and what a chain gives that was started with the rules.
 #[test]
-fn rules_that_come_and_go_are_the_same_every_way() {
+fn rules_that_come_and_go_are_the_same_in_every_mode() {
     let mut left = 0;
     for seed in 0..cases() {
         let rng = &mut fastrand::Rng::with_seed(seed);
@@ -130,15 +130,15 @@ fn rules_that_come_and_go_are_the_same_every_way() {
             start("edge", text, Folder::new("."), mode)
                 .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
         };
-        let mut ways = MODES.map(|mode| begin(&edge(&rules), mode));
+        let mut runs = MODES.map(|mode| begin(&edge(&rules), mode));
         for step in 0..10 {
             let (handler, value, new) = change(rng, count);
             count = new;
             let frames: Vec<Vec<u8>> = (0..24).map(|_| packet(rng)).collect();
-            let results = ways.each_mut().map(|way| {
-                let written = way.router.write_handler(&format!("acl.{handler}"), &value);
+            let results = runs.each_mut().map(|run| {
+                let written = run.router.write_handler(&format!("acl.{handler}"), &value);
                 written.unwrap_or_else(|why| panic!("{handler} {value}: {why}"));
-                push(way, &frames)
+                push(run, &frames)
             });
             for (mode, result) in MODES.iter().zip(&results) {
                 assert_eq!(
@@ -146,19 +146,19 @@ fn rules_that_come_and_go_are_the_same_every_way() {
                     "{mode:?}, seed {seed}, step {step}: {handler} {value}"
                 );
             }
-            let config = ways[0].router.read_handler("acl.config").expect("it can be read");
+            let config = runs[0].router.read_handler("acl.config").expect("it can be read");
             assert_eq!(config.split(", ").count(), count, "{config}");
             left += results[0].0[0].len();
         }
         // As good as new, but for what was counted and the flows that there are.
-        let config = ways[0].router.read_handler("acl.config").expect("it can be read");
+        let config = runs[0].router.read_handler("acl.config").expect("it can be read");
         let rules: Vec<String> = config.split(", ").map(str::to_string).collect();
         let mut fresh = begin(&edge(&rules), Path::Native.into());
         for _ in 0..4 {
             let frames: Vec<Vec<u8>> = (0..24).map(|_| packet(rng)).collect();
             let ([_, new], _) = push(&mut fresh, &frames);
-            for way in &mut ways {
-                let ([_, old], _) = push(way, &frames);
+            for run in &mut runs {
+                let ([_, old], _) = push(run, &frames);
                 assert_eq!(old, new, "seed {seed}");
             }
         }
@@ -176,11 +176,11 @@ fn cases() -> u64 {
 type Result = ([Vec<Seen>; 2], Tallies);
 
 /// Pushes packets one by one.
-fn push(way: &mut Started, frames: &[Vec<u8>]) -> Result {
-    way.router.round();
-    frames.chunks(1).for_each(|frame| feed(way, "in0", frame));
-    way.router.round();
-    (["out0", "out1"].map(|queue| drain(way, queue)), tallies(&mut way.router))
+fn push(run: &mut Started, frames: &[Vec<u8>]) -> Result {
+    run.router.round();
+    frames.chunks(1).for_each(|frame| feed(run, "in0", frame));
+    run.router.round();
+    (["out0", "out1"].map(|queue| drain(run, queue)), tallies(&mut run.router))
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Every configuration of the conformance corpus yields the packets and handler values recorded
-//! for it, or is refused where it must be, in every way of executing it.
+//! for it, or is refused where it must be, in every execution mode.
 
 use std::collections::BTreeMap;
 use std::fs;

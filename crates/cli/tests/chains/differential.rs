@@ -1,4 +1,4 @@
-//! Whole chains under hostile traffic: every way of executing a chain gives the same packets in
+//! Whole chains under hostile traffic: every execution mode gives the same packets in
 //! the same order, the same counts by reason, the same state and the same handlers.
 //!
 //! Chains are put together at random from network functions that packets cross in both directions.
@@ -26,7 +26,7 @@ enum Burst {
     Many,
 }
 
-/// One way of executing the chain.
+/// The chain in one execution mode.
 struct Run {
     mode: Mode,
     burst: Burst,
@@ -159,9 +159,9 @@ fn difference(references: &[&Left], got: &Left, any_order: bool) -> Option<Strin
     Some(format!("output {output}, packet {at}:\n  wanted {wanted}\n  got {got}"))
 }
 
-/// Puts a chain to the test; gives how many packets left, and whether a way got lost.
+/// Puts a chain to the test; gives how many packets left, and whether a run diverged.
 fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (usize, bool) {
-    let mut ways: Vec<Run> = [Burst::One, Burst::Many]
+    let mut runs: Vec<Run> = [Burst::One, Burst::Many]
         .into_iter()
         .flat_map(|burst| MODES.map(|mode| (mode, burst)))
         .map(|(mode, burst)| {
@@ -195,23 +195,23 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
                 chain.text
             )
         };
-        let lefts: Vec<Left> = ways.iter_mut().map(|way| way.take(&step)).collect();
-        // In bursts, packets may change order where ways of one burst part and meet again, and
-        // take what is left of some state in another order. Packet by packet there is one way.
-        let in_bursts: Vec<usize> = (0..ways.len()).filter(|&i| ways[i].carries_bursts()).collect();
+        let lefts: Vec<Left> = runs.iter_mut().map(|run| run.take(&step)).collect();
+        // In bursts, packets may change order where paths of one burst part and meet again, and
+        // take what is left of some state in another order. Packet by packet there is one order.
+        let in_bursts: Vec<usize> = (0..runs.len()).filter(|&i| runs[i].carries_bursts()).collect();
         order_matters |= in_bursts.iter().any(|&i| lefts[i] != lefts[0]);
-        for (i, (way, got)) in ways.iter_mut().zip(&lefts).enumerate().skip(1) {
-            if in_bursts.contains(&i) || way.lost {
+        for (i, (run, got)) in runs.iter_mut().zip(&lefts).enumerate().skip(1) {
+            if in_bursts.contains(&i) || run.lost {
                 continue;
             }
-            let others = in_bursts.iter().filter(|_| way.parts_bursts());
+            let others = in_bursts.iter().filter(|_| run.parts_bursts());
             let references: Vec<&Left> =
                 std::iter::once(&0).chain(others).map(|&i| &lefts[i]).collect();
-            let any_order = way.parts_bursts() && order_matters;
+            let any_order = run.parts_bursts() && order_matters;
             if let Some(difference) = difference(&references, got, any_order) {
-                way.lost = any_order;
-                let (mode, burst) = (way.mode, way.burst);
-                assert!(way.lost, "{mode:?} {burst:?}, {difference}\n{}", place());
+                run.lost = any_order;
+                let (mode, burst) = (run.mode, run.burst);
+                assert!(run.lost, "{mode:?} {burst:?}, {difference}\n{}", place());
             }
         }
         for seen in lefts[0].iter().flatten() {
@@ -219,26 +219,26 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
             traffic.saw(seen.bytes());
         }
         if number % 16 == 15 || number + 1 == steps {
-            let rested: Vec<Rested> = ways.iter_mut().map(Run::rested).collect();
+            let rested: Vec<Rested> = runs.iter_mut().map(Run::rested).collect();
             // What was dropped, or has not left yet, may have changed order, too: then only numbers that are kept differ.
             order_matters |= in_bursts.iter().any(|&i| rested[i] != rested[0]);
-            for (i, (way, got)) in ways.iter_mut().zip(&rested).enumerate().skip(1) {
-                let mut others = in_bursts.iter().filter(|_| way.parts_bursts());
+            for (i, (run, got)) in runs.iter_mut().zip(&rested).enumerate().skip(1) {
+                let mut others = in_bursts.iter().filter(|_| run.parts_bursts());
                 let same = *got == rested[0] || others.any(|&i| *got == rested[i]);
-                if !same && !in_bursts.contains(&i) && !way.lost {
-                    way.lost = way.parts_bursts() && order_matters;
+                if !same && !in_bursts.contains(&i) && !run.lost {
+                    run.lost = run.parts_bursts() && order_matters;
                     let difference = rested[0].difference(got);
-                    let (mode, burst) = (way.mode, way.burst);
-                    assert!(way.lost, "{mode:?} {burst:?}: {difference}\n{}", place());
+                    let (mode, burst) = (run.mode, run.burst);
+                    assert!(run.lost, "{mode:?} {burst:?}: {difference}\n{}", place());
                 }
             }
         }
     }
-    for way in &ways {
-        let errors = &way.started.heard.0.borrow().errors;
-        assert!(errors.is_empty(), "{:?} {:?}: {errors:?} in\n{}", way.mode, way.burst, chain.text);
+    for run in &runs {
+        let errors = &run.started.heard.0.borrow().errors;
+        assert!(errors.is_empty(), "{:?} {:?}: {errors:?} in\n{}", run.mode, run.burst, chain.text);
     }
-    (left, ways.iter().any(|way| way.lost))
+    (left, runs.iter().any(|run| run.lost))
 }
 
 /// How many chains are put together; `CASES` asks for more.
@@ -247,7 +247,7 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn random_chains_are_the_same_every_way() {
+fn random_chains_are_the_same_in_every_mode() {
     let only: Option<u64> = std::env::var("SEED").ok().and_then(|n| n.parse().ok());
     let (mut left, mut lost) = (0, 0);
     for seed in only.map_or(0..cases(), |seed| seed..seed + 1) {
@@ -259,18 +259,18 @@ fn random_chains_are_the_same_every_way() {
     // Most of what is sent must not simply be dropped, and most bursts keep their order, or meet no meter behind.
     let cases = cases() as usize;
     assert!(only.is_some() || left > 40 * cases, "only {left} packets left");
-    assert!(only.is_some() || lost * 3 <= cases, "{lost} of {cases} ways got lost");
+    assert!(only.is_some() || lost * 3 <= cases, "{lost} of {cases} runs got lost");
 }
 
 #[test]
-fn each_function_is_the_same_every_way() {
+fn each_function_is_the_same_in_every_mode() {
     for (i, chain) in functions::each().iter().enumerate() {
         put_to_the_test(chain, Folder::new("."), i as u64, 96);
     }
 }
 
 #[test]
-fn the_benchmarks_chains_are_the_same_every_way() {
+fn the_benchmarks_chains_are_the_same_in_every_mode() {
     let Some(folder) = shared("data/bench-chains") else { return };
     let functions = std::fs::read_to_string(folder.join("nfs.click")).expect("nfs.click");
     let router = |i| format!("-> R({i}, 172.16.{i}.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ");
@@ -338,15 +338,15 @@ fn run_example(examples: &Folder, name: &str, mode: Mode) -> (Vec<Vec<Frame>>, R
     let text = text.replace("(isp-customers.pcap.gz", &format!("(isp-customers{one}"));
     let started = start(name, &text, &scratch, mode);
     let started = started.unwrap_or_else(|(d, _)| panic!("{name} is refused: {d:?}"));
-    let mut way = Run { mode, burst: Burst::Many, started, lost: false };
+    let mut run = Run { mode, burst: Burst::Many, started, lost: false };
     let mut rounds = 0;
-    way.started.router.run(|_, _| {
+    run.started.router.run(|_, _| {
         rounds += 1;
         rounds > 100_000
     });
-    way.started.router.finish();
-    let rested = way.rested();
-    let errors = way.started.heard.0.borrow().errors.clone();
+    run.started.router.finish();
+    let rested = run.rested();
+    let errors = run.started.heard.0.borrow().errors.clone();
     assert!(errors.is_empty(), "{name}, {mode:?}: {errors:?}");
     let prefix = name.trim_end_matches("click");
     let mut written: Vec<_> = std::fs::read_dir(&scratch)
@@ -364,7 +364,7 @@ fn run_example(examples: &Folder, name: &str, mode: Mode) -> (Vec<Vec<Frame>>, R
 }
 
 #[test]
-fn examples_are_the_same_every_way() {
+fn examples_are_the_same_in_every_mode() {
     let examples = Folder::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let mut names: Vec<String> = std::fs::read_dir(examples)
         .expect("examples")

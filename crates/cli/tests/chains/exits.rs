@@ -1,5 +1,5 @@
 //! Packets, and the flows that they are of, made to order for every exit of every program: of the
-//! chains of filetests, examples and conformance cases. Every way of executing the chain does the
+//! chains of filetests, examples and conformance cases. Every execution mode does the
 //! same with each of them.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ struct Outcome {
 /// Time that flows live on, in nanoseconds.
 const LIFE: u64 = 1_000_000_000_000;
 
-/// A rewriter's flow. What a packet of it becomes is how answers come, the other way round.
+/// A rewriter's flow. What a packet of it becomes is how answers come, in the other direction.
 fn rewritten(held: &Held, now: u64) -> Option<Flow> {
     let (key, values) = (&held.key, &held.values);
     let (&[map, _, _, _, _], &[src, src_port, dst, dst_port, output, side]) =
@@ -91,7 +91,7 @@ fn take(started: &mut Started, sequences: &[Sequence], burst: usize) -> Outcome 
         if !sequence.flows.is_empty() {
             hold(started, &sequence.flows);
         }
-        // A flow's first packet, the next one, and those after it are carried out in other ways.
+        // A flow's first packet, the next one, and those after it are executed in other modes.
         let times = if sequence.flows.is_empty() { 1 } else { 3 };
         let arrivals: Vec<Arrival> =
             vec![&sequence.arrivals; times].into_iter().flatten().cloned().collect();
@@ -170,7 +170,7 @@ impl Reached {
         self.with_flows = sum(self.with_flows, other.with_flows);
     }
 
-    /// Nearly all: some ends are on ways that no packet takes, and some are hard to find.
+    /// Nearly all: some ends are on paths that no packet takes, and some are hard to find.
     fn is_enough(&self) -> bool {
         [self.plain, self.with_flows].iter().all(|(reached, all)| 10 * reached >= 9 * all)
     }
@@ -183,7 +183,7 @@ impl std::fmt::Display for Reached {
     }
 }
 
-/// Takes packets through a chain in every way; nothing if it does not start.
+/// Takes packets through a chain in every mode; nothing if it does not start.
 fn examine(begin: impl Fn(Mode) -> Option<Started>) -> Option<Result<Reached, String>> {
     let mut first = begin(Path::Native.into())?;
     let graph = first.chain.graph.clone();
@@ -216,7 +216,7 @@ fn examine(begin: impl Fn(Mode) -> Option<Started>) -> Option<Result<Reached, St
             return Some(Err(format!("{mode:?}: {}", expected.difference(&got))));
         }
     }
-    // Many at once take one order on each way; what is counted is the same where nothing
+    // Many at once take one order on each path; what is counted is the same where nothing
     // depends on the order.
     if !has_state && models.iter().all(|model| !model.is_opaque()) {
         let got = take(&mut begin(Path::Synthesised.into())?, &sequences, 64);

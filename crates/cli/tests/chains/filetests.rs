@@ -1,5 +1,5 @@
 //! Filetests: a chain, packets in, and the packets, handler values and drops that must come out,
-//! in one readable file. Each is taken through every way of executing it; all must agree.
+//! in one readable file. Each is taken through every execution mode; all must agree.
 //!
 //! The format is described in `filetests/README.md`.
 
@@ -177,7 +177,7 @@ impl Filetest {
         Err(format!("is refused:\n{}", found.join("\n")))
     }
 
-    /// Lets the steps happen. Gives what is wrong with handlers read on the way.
+    /// Lets the steps happen. Gives what is wrong with handlers read between them.
     fn feed(&self, started: &mut Started, burst: Burst) -> Result<Vec<String>, String> {
         let mut faults = Vec::new();
         let mut pending: Option<(usize, Batch)> = None;
@@ -362,7 +362,7 @@ fn filetests() -> BTreeMap<String, String> {
     files
 }
 
-/// What starts a chain in one way.
+/// What starts a chain in one mode.
 pub(crate) type Begin = Box<dyn Fn(Mode) -> Option<Started>>;
 
 /// The chains of all filetests that are not refused, by name; they read and write files below a
@@ -386,7 +386,7 @@ pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
     chains
 }
 
-/// Takes all filetests through ways of executing them.
+/// Takes all filetests through execution modes.
 fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
     let only = std::env::var("FILETEST").unwrap_or_default();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
@@ -401,7 +401,7 @@ fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
                 continue;
             }
         };
-        // Ways that fail for the same reason are named together.
+        // Modes that fail for the same reason are named together.
         let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &(mode, burst) in modes {
             // One that panics is a failure like another.
@@ -411,8 +411,8 @@ fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
                 reasons.entry(why).or_default().push(format!("{mode:?} {burst:?}"));
             }
         }
-        for (why, ways) in reasons {
-            faults.push(format!("{name} ({}): {why}", ways.join(", ")));
+        for (why, modes) in reasons {
+            faults.push(format!("{name} ({}): {why}", modes.join(", ")));
         }
     }
     assert!(ran > 0, "no filetest's name holds '{only}'");
@@ -420,10 +420,10 @@ fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
 }
 
 #[test]
-fn every_way_of_executing_a_chain_agrees() {
-    let ways: Vec<_> =
+fn every_execution_mode_agrees() {
+    let modes: Vec<_> =
         MODES.into_iter().flat_map(|mode| [Burst::One, Burst::Many].map(|b| (mode, b))).collect();
-    run_all("filetests", &ways);
+    run_all("filetests", &modes);
 }
 
 #[test]

@@ -123,12 +123,12 @@ fn packets_are_followed_through_queues() {
         assert_eq!(watched.told(), [""; 0], "{path:?}: they wait again");
         watched.write("t.active", "true");
         watched.rounds(3);
-        let way = "first>0 q~ q>0 u>0 f>0 p>0 r~ r>0 s>0 g>0 t>0 Discard@11!discarded";
-        assert_eq!(watched.told(), [way, way], "{path:?}");
+        let visits = "first>0 q~ q>0 u>0 f>0 p>0 r~ r>0 s>0 g>0 t>0 Discard@11!discarded";
+        assert_eq!(watched.told(), [visits, visits], "{path:?}");
     }
 }
 
-/// Copies go their own ways, and wait where they do.
+/// Copies go their own paths, and wait where they do.
 #[test]
 fn copies_are_followed_each() {
     for path in PATHS {
@@ -164,8 +164,8 @@ fn packets_that_programs_bring_are_followed() {
         watched.come(&[54]);
         watched.rounds(3);
         watched.come(&[54, 55]);
-        let way = "f>0 d!discarded";
-        assert_eq!(watched.told(), [way; 3], "{path:?}");
+        let visits = "f>0 d!discarded";
+        assert_eq!(watched.told(), [visits; 3], "{path:?}");
         watched.router().remove_tap(tap);
         watched.rounds(3);
         watched.come(&[54]);
@@ -175,7 +175,7 @@ fn packets_that_programs_bring_are_followed() {
 
 /// A packet that finds a queue full, and one that has to leave for another, are told to be dropped.
 #[test]
-fn drops_in_queues_end_a_packets_way() {
+fn drops_in_queues_end_a_packets_path() {
     let chain = |queue| format!("-> q :: {queue}(2) -> u :: Unqueue(ACTIVE false) -> Discard");
     let mut watched = Watched::start(&chain("Queue"), Path::Synthesised, 10);
     watched.come(&[53, 54, 55, 53]);

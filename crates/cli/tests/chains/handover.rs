@@ -1,4 +1,4 @@
-//! Chains that take each other's place while they know more flows than are looked at at once: every way of executing
+//! Chains that take each other's place while they know more flows than are looked at at once: every execution mode
 //! them gives the same, packet by packet, while what goes on is seen to bit by bit.
 
 use std::path::Path as Folder;
@@ -62,22 +62,22 @@ fn answer(seen: &Seen) -> Vec<u8> {
 type Outcome = ([Vec<Seen>; 2], Tallies);
 
 /// Pushes packets one by one, so that packets come between the steps.
-fn push(way: &mut Started, frames: &[(&str, Vec<u8>)]) -> Outcome {
+fn push(run: &mut Started, frames: &[(&str, Vec<u8>)]) -> Outcome {
     for (input, frame) in frames {
-        feed(way, input, std::slice::from_ref(frame));
-        way.router.round();
+        feed(run, input, std::slice::from_ref(frame));
+        run.router.round();
     }
-    (["out0", "out1"].map(|queue| drain(way, queue)), tallies(&mut way.router))
+    (["out0", "out1"].map(|queue| drain(run, queue)), tallies(&mut run.router))
 }
 
 /// Lets another chain take over.
-fn replace(way: &mut Started, text: &str, mode: impl Into<Mode>) {
+fn replace(run: &mut Started, text: &str, mode: impl Into<Mode>) {
     let mut next = begin(text, mode);
-    let plan = Plan::new(&way.router.inventory(), &way.router.holdings(), &next.router.inventory());
-    next.clock.advance(way.router.time() - next.router.time());
-    let taken = next.router.take_over(way.router.hand_over(), &plan);
+    let plan = Plan::new(&run.router.inventory(), &run.router.holdings(), &next.router.inventory());
+    next.clock.advance(run.router.time() - next.router.time());
+    let taken = next.router.take_over(run.router.hand_over(), &plan);
     assert_eq!(taken.unclaimed, 0);
-    *way = next;
+    *run = next;
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn every_way_hands_over_many_flows_the_same() {
             _ => MODES.to_vec(),
         };
         let start = |mode: Mode| (mode, begin(&chain("1024-65535", ""), mode));
-        let mut ways: Vec<(Mode, Started)> = modes.into_iter().map(start).collect();
+        let mut runs: Vec<(Mode, Started)> = modes.into_iter().map(start).collect();
         let mut known = Vec::new();
-        for (mode, way) in &mut ways {
-            let ([left, _], _) = push(way, &many);
+        for (mode, run) in &mut runs {
+            let ([left, _], _) = push(run, &many);
             assert_eq!(left.len(), many.len(), "{mode:?}");
-            way.clock.advance(10 * SECOND);
-            replace(way, &chain(ports, arguments), *mode);
+            run.clock.advance(10 * SECOND);
+            replace(run, &chain(ports, arguments), *mode);
             known = left;
         }
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -109,20 +109,20 @@ fn every_way_hands_over_many_flows_the_same() {
                     _ => ("in0", frame(rng.u16(..20))),
                 })
                 .collect();
-            let take = |(_, way): &mut (Mode, Started)| {
-                way.clock.advance(pause);
-                push(way, &frames)
+            let take = |(_, run): &mut (Mode, Started)| {
+                run.clock.advance(pause);
+                push(run, &frames)
             };
-            let mut results: Vec<Outcome> = ways.iter_mut().map(take).collect();
-            for ((mode, _), outcome) in ways.iter().zip(&results) {
+            let mut results: Vec<Outcome> = runs.iter_mut().map(take).collect();
+            for ((mode, _), outcome) in runs.iter().zip(&results) {
                 assert_eq!(*outcome, results[0], "{mode:?} after {change}, step {step}");
             }
             let ([left, _], _) = results.swap_remove(0);
             known.extend(left);
         }
         // The flows themselves last: to write them down does at once what is done bit by bit.
-        let states: Vec<_> = ways.iter_mut().map(|(_, way)| state(&mut way.router)).collect();
-        for ((mode, _), state) in ways.iter().zip(&states) {
+        let states: Vec<_> = runs.iter_mut().map(|(_, run)| state(&mut run.router)).collect();
+        for ((mode, _), state) in runs.iter().zip(&states) {
             assert!(*state == states[0], "{mode:?} after {change}: its flows differ");
         }
     }
@@ -136,22 +136,22 @@ fn tokens_turns_rates_and_lots_go_over() {
          in1 :: Idle -> lots :: RandomSwitch -> out0; lots[1] -> out1;";
     let mut first = None;
     for mode in MODES {
-        let mut way = begin(chain, mode);
+        let mut run = begin(chain, mode);
         let packets = |count: u16| (0..count).map(|n| ("in0", frame(n))).collect::<Vec<_>>();
         let counts = |([a, b], _): Outcome| [a.len(), b.len()];
-        assert_eq!(counts(push(&mut way, &packets(3))), [2, 1], "{mode:?}");
-        replace(&mut way, chain, mode);
-        assert_eq!(counts(push(&mut way, &packets(300))), [0, 1], "{mode:?}");
+        assert_eq!(counts(push(&mut run, &packets(3))), [2, 1], "{mode:?}");
+        replace(&mut run, chain, mode);
+        assert_eq!(counts(push(&mut run, &packets(300))), [0, 1], "{mode:?}");
         // The rate shows when the epoch is over.
-        way.clock.advance(20_000_000);
-        push(&mut way, &packets(1));
-        replace(&mut way, chain, mode);
-        push(&mut way, &packets(1));
-        assert_eq!(way.router.read_handler("fast.count").as_deref(), Ok("2"), "{mode:?}");
+        run.clock.advance(20_000_000);
+        push(&mut run, &packets(1));
+        replace(&mut run, chain, mode);
+        push(&mut run, &packets(1));
+        assert_eq!(run.router.read_handler("fast.count").as_deref(), Ok("2"), "{mode:?}");
         let lots: Vec<_> = (0..40).map(|n| ("in1", frame(n))).collect();
         let drawn = (0..3).map(|_| {
-            replace(&mut way, chain, mode);
-            push(&mut way, &lots).0
+            replace(&mut run, chain, mode);
+            push(&mut run, &lots).0
         });
         let drawn: Vec<_> = drawn.collect();
         assert_ne!(drawn[0], drawn[1], "{mode:?}: they begin again");
@@ -164,12 +164,12 @@ fn tokens_turns_rates_and_lots_go_over() {
 fn a_chosen_output_stays_chosen() {
     let chain = "in0 :: Idle -> s :: Switch(0); s[0] -> out0 :: Queue -> Idle; s[1] -> out1 :: Queue -> Idle;";
     for mode in MODES {
-        let mut way = begin(chain, mode);
-        way.router.write_handler("s.switch", "1").unwrap();
+        let mut run = begin(chain, mode);
+        run.router.write_handler("s.switch", "1").unwrap();
         for _ in 0..2 {
-            replace(&mut way, chain, mode);
-            assert_eq!(way.router.read_handler("s.switch").as_deref(), Ok("1"), "{mode:?}");
-            let ([first, second], _) = push(&mut way, &[("in0", frame(0))]);
+            replace(&mut run, chain, mode);
+            assert_eq!(run.router.read_handler("s.switch").as_deref(), Ok("1"), "{mode:?}");
+            let ([first, second], _) = push(&mut run, &[("in0", frame(0))]);
             assert_eq!((first.len(), second.len()), (0, 1), "{mode:?}");
         }
     }
@@ -187,18 +187,18 @@ fn identifications_go_on() {
         .map(|words| net::notation::parse(&words).expect("the words are right"))
         .into();
     let run = |mode: Mode, is_replaced: bool| {
-        let mut way = begin(text, mode);
+        let mut run = begin(text, mode);
         let mut left = [const { Vec::new() }; 2];
         for turn in 0..6 {
             if turn == 2 && is_replaced {
-                replace(&mut way, text, mode);
+                replace(&mut run, text, mode);
             }
             if let Some((_, output)) = [(1, "1"), (2, "0")].iter().find(|(at, _)| *at == turn) {
-                way.router.write_handler("s.switch", output).expect("it is written");
+                run.router.write_handler("s.switch", output).expect("it is written");
             }
-            frames.iter().for_each(|frame| feed(&mut way, "in0", std::slice::from_ref(frame)));
+            frames.iter().for_each(|frame| feed(&mut run, "in0", std::slice::from_ref(frame)));
             for (left, queue) in left.iter_mut().zip(["out0", "out1"]) {
-                left.extend(drain(&mut way, queue).iter().map(Seen::bytes));
+                left.extend(drain(&mut run, queue).iter().map(Seen::bytes));
             }
         }
         left

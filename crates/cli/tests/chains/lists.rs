@@ -96,7 +96,7 @@ fn chain(random: &mut Rng, more: bool) -> String {
 }
 
 #[test]
-fn rules_that_look_at_many_things_are_the_same_every_way() {
+fn rules_that_look_at_many_things_are_the_same_in_every_mode() {
     compare(false);
 }
 
@@ -105,17 +105,17 @@ fn what_rules_that_look_at_too_many_things_take_is_left_to_the_element() {
     compare(true);
 }
 
-/// Takes packets through a list by every way; some are left to the element's own code if rules
+/// Takes packets through a list in every mode; some are left to the element's own code if rules
 /// look at `too_much`.
 fn compare(too_much: bool) {
     let random = &mut Rng::with_seed(5);
     let text = chain(random, too_much);
-    let mut ways = MODES.map(|mode| {
+    let mut runs = MODES.map(|mode| {
         start("lists", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
     // It is looked up in several lists.
-    let programs = programs(&mut ways[0]);
+    let programs = programs(&mut runs[0]);
     let steps = || programs.iter().flat_map(|program| &program.steps);
     let lists = steps().filter(|step| matches!(step, Step::Classify { .. })).count();
     assert!((2..100).contains(&lists), "{lists} lists");
@@ -129,10 +129,10 @@ fn compare(too_much: bool) {
     let mut left = [0; OUTPUTS];
     for _ in 0..60 {
         let frames: Vec<Vec<u8>> = (0..100).map(|_| packet(random)).collect();
-        let seen = ways.each_mut().map(|way| {
-            feed(way, "in0", &frames);
-            let out = [0, 1, 2].map(|i| drain(way, &format!("out{i}")));
-            (out, tallies(&mut way.router))
+        let seen = runs.each_mut().map(|run| {
+            feed(run, "in0", &frames);
+            let out = [0, 1, 2].map(|i| drain(run, &format!("out{i}")));
+            (out, tallies(&mut run.router))
         });
         for (mode, seen_here) in MODES.iter().zip(&seen) {
             assert_eq!(*seen_here, seen[0], "{mode:?}");
@@ -151,10 +151,10 @@ fn rule_for_flows(random: &mut Rng) -> String {
     format!("{action} {net} && {port}{more}")
 }
 
-/// Packets of a flow that rules tell apart go the same ways by every way of executing the chain, however often the flow
+/// Packets of a flow that rules tell apart take the same paths in every execution mode, however often the flow
 /// came before.
 #[test]
-fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
+fn packets_of_a_flow_that_rules_tell_apart_are_the_same_in_every_mode() {
     let random = &mut Rng::with_seed(6);
     let rules: Vec<String> = (0..300).map(|_| rule_for_flows(random)).collect();
     let text = format!(
@@ -164,7 +164,7 @@ fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
          fw[1] -> out1 :: Queue(10000) -> Idle; ttl[1] -> Discard; rw[1] -> Discard;",
         rules.join(",\n")
     );
-    let mut ways = MODES.map(|mode| {
+    let mut runs = MODES.map(|mode| {
         start("flows", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
@@ -179,10 +179,10 @@ fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
     let mut left = [0; 2];
     for _ in 0..40 {
         let frames: Vec<Vec<u8>> = (0..100).map(|_| packet(random)).collect();
-        let seen = ways.each_mut().map(|way| {
-            feed(way, "in0", &frames);
-            let out = [0, 1].map(|i| drain(way, &format!("out{i}")));
-            (out, tallies(&mut way.router))
+        let seen = runs.each_mut().map(|run| {
+            feed(run, "in0", &frames);
+            let out = [0, 1].map(|i| drain(run, &format!("out{i}")));
+            (out, tallies(&mut run.router))
         });
         for (mode, seen_here) in MODES.iter().zip(&seen) {
             assert_eq!(*seen_here, seen[0], "{mode:?}");

@@ -1,4 +1,4 @@
-//! Whole chains, through every way of executing them.
+//! Whole chains, through every execution mode.
 #![allow(clippy::print_stderr, unreachable_pub)]
 
 mod change;

@@ -98,7 +98,7 @@ const MISTAKES: &[Mistake] = &[
         line.trim_start().starts_with("truncate").then(String::new)
     }),
     ("a field is too wide", PROGRAM, |line| replace(line, "bit<8> ttl;", "bit<16> ttl;")),
-    ("the way back leads elsewhere", PROGRAM, |line| {
+    ("the return path leads elsewhere", PROGRAM, |line| {
         replace(
             line,
             "hdr.ethernet.ether_type = hdr.tag.ether_type;",

@@ -1,4 +1,4 @@
-//! Sources that wait for room, by every way of executing them: what Click's full notifiers do.
+//! Sources that wait for room, by every execution mode: what Click's full notifiers do.
 
 use std::path::Path as Folder;
 

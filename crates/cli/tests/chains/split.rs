@@ -107,7 +107,7 @@ fn examine(seed: u64, steps: usize) -> Result<(), String> {
     // What an element makes of one packet is a burst, whose order elements may change, and programs others (as in
     // `differential`).
     let mut undivided = begin(Path::SynthesisedInterpreted.into())?;
-    let mut ways: Vec<Started> = modes.into_iter().map(begin).collect::<Result<_, _>>()?;
+    let mut runs: Vec<Started> = modes.into_iter().map(begin).collect::<Result<_, _>>()?;
     let mut traffic = Traffic::new(seed, text);
     for number in 0..steps {
         let (pause, write) = (traffic.pause(), chain.write(&mut traffic.rng));
@@ -127,8 +127,8 @@ fn examine(seed: u64, steps: usize) -> Result<(), String> {
         };
         let wanted = take(&mut elements);
         let other = take(&mut undivided);
-        for (way, front) in ways.iter_mut().zip(&fronts) {
-            let got = take(way);
+        for (run, front) in runs.iter_mut().zip(&fronts) {
+            let got = take(run);
             if !is_same(*front, &wanted, &got) && !is_same(*front, &other, &got) {
                 let frames: Vec<String> =
                     frames.iter().map(|frame| net::notation::describe(frame, true)).collect();
@@ -143,12 +143,12 @@ fn examine(seed: u64, steps: usize) -> Result<(), String> {
         }
     }
     let (wanted, other) = (Rested::of(&mut elements), Rested::of(&mut undivided));
-    for (way, front) in ways.iter_mut().zip(&fronts) {
-        let got = Rested::of(way);
+    for (run, front) in runs.iter_mut().zip(&fronts) {
+        let got = Rested::of(run);
         if got != wanted && got != other {
             return Err(format!("{front:?}: {}", wanted.difference(&got)));
         }
-        let errors = &way.heard.0.borrow().errors;
+        let errors = &run.heard.0.borrow().errors;
         if !errors.is_empty() {
             return Err(format!("{front:?}: {errors:?}"));
         }

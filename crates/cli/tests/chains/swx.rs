@@ -94,7 +94,7 @@ const MISTAKES: &[Mistake] = &[
     }),
     ("a field is too wide", SPEC, |line| replace(line, "bit<8> ttl", "bit<16> ttl")),
     ("a key is another", SPEC, |line| replace(line, "h.ipv4.dst", "h.ipv4.src")),
-    ("the way back leads elsewhere", SPEC, |line| {
+    ("the return path leads elsewhere", SPEC, |line| {
         replace(
             line,
             "mov h.ethernet.ether_type h.tag.ether_type",

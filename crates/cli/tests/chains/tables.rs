@@ -1,4 +1,4 @@
-//! Tables that lead to more places than make ways of their own.
+//! Tables that lead to more places than make paths of their own.
 
 use std::path::Path as Folder;
 
@@ -67,14 +67,14 @@ pub fn programs(started: &mut Started) -> Vec<Program> {
 }
 
 #[test]
-fn hundreds_of_gateways_are_the_same_every_way() {
+fn hundreds_of_gateways_are_the_same_in_every_mode() {
     let text = chain(3000, 700);
-    let mut ways = MODES.map(|mode| {
+    let mut runs = MODES.map(|mode| {
         start("tables", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
-    // The gateway is a number that is looked up, and no way is made for each.
-    let programs = programs(&mut ways[0]);
+    // The gateway is a number that is looked up, and no path is made for each.
+    let programs = programs(&mut runs[0]);
     let maps = |program: &Program| program.terms.iter().any(|t| matches!(t, Term::Map(..)));
     assert!(programs.iter().any(maps));
     for program in &programs {
@@ -92,10 +92,10 @@ fn hundreds_of_gateways_are_the_same_every_way() {
                 net::notation::parse(&words).expect("the words are right")
             })
             .collect();
-        let seen = ways.each_mut().map(|way| {
-            feed(way, "in0", &frames);
-            let out = [0, 1, 2, 3].map(|i| drain(way, &format!("out{i}")));
-            (out, tallies(&mut way.router))
+        let seen = runs.each_mut().map(|run| {
+            feed(run, "in0", &frames);
+            let out = [0, 1, 2, 3].map(|i| drain(run, &format!("out{i}")));
+            (out, tallies(&mut run.router))
         });
         for (mode, seen_here) in MODES.iter().zip(&seen) {
             assert_eq!(*seen_here, seen[0], "{mode:?}");

@@ -236,10 +236,10 @@ fn flows_do_not_go_with_dispatch_by_queues() {
     let folder = Folder::new();
     let chain = "Idle -> nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0) -> c :: Counter -> Discard;";
     folder.file("a.click", chain);
-    for way in ["hash", "tags=mac"] {
+    for mode in ["hash", "tags=mac"] {
         assert!(
-            folder.run(["check", "--dispatch", way, "a.click"]).well().starts_with("ok"),
-            "{way}"
+            folder.run(["check", "--dispatch", mode, "a.click"]).well().starts_with("ok"),
+            "{mode}"
         );
     }
     let ended = folder.run(["check", "--dispatch", "queue", "a.click"]);

@@ -302,7 +302,7 @@ fn flows_go_on_in_another_process() {
     assert_eq!(mappings(&new), before, "what is refused changes nothing");
 }
 
-/// Where packets find their workers by a hash, what could move starts another way.
+/// Where packets find their workers by a hash, what could move starts in another mode.
 #[test]
 fn groups_that_could_move_are_made_by_tags() {
     let folder = Folder::new();
@@ -368,7 +368,7 @@ fn a_swap_ends_no_run_unless_it_is_forced() {
     folder.file("next.click", endless.replace("1000", "2000"));
     instance.ok(&["swap", "next.click", "--check"]);
     assert!(instance.ok(&["status"]).contains("configuration number 1"));
-    // What is forced is done; there is a way back.
+    // What is forced is done; it can be undone.
     folder.file("next.click", "Idle -> Discard;");
     assert!(instance.ok(&["swap", "--force", "next.click"]).contains("changed"));
     instance.ok(&["rollback"]);

@@ -272,7 +272,7 @@ fn a_header_that_leaves_is_not_said_to_have_been_what_was_in_its_place() {
             "eth 00:00:00:00:00:01 > 00:00:00:00:00:02 vlan 5 udp 10.0.0.1:1 > 8.8.8.8:53",
         ],
     );
-    let program = ended.well().split("  synthesised  ").nth(1).expect("the program's way");
+    let program = ended.well().split("  synthesised  ").nth(1).expect("the program's path");
     let program = program.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(program.contains("eth.dst 02:00:00:00:00:02"), "{program}");
     assert!(!program.contains("→ 02:00:00:00:00:02"), "{program}");

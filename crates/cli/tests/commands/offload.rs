@@ -373,7 +373,7 @@ fn servers_get_their_own_packets_and_send_some_back() {
         assert_eq!((sent[0].port, &sent[0].bytes[12..14]), (port, &[0x88, 0xa8][..]));
         assert_eq!([&sent[0].bytes[..12], &sent[0].bytes[16..]].concat(), **whole);
     }
-    // What comes back is routed: by the tag of the way back from the first server, and from there alone.
+    // What comes back is routed: by the tag of the return path from the first server, and from there alone.
     let back = tagged(0xfe, 0x0f, &tcp);
     let sent = switch.send(4, &[back.clone(), tagged(2, 0, &udp)]);
     let [routed, passed] = [&sent[0][..], &sent[1][..]];
@@ -465,7 +465,7 @@ fn a_rate_is_limited_where_packets_come_in() {
     assert_eq!(passed(&mut switch), 0);
     switch.let_pass(50);
     assert_eq!(passed(&mut switch), 5);
-    // Another limit takes the place of it, and no limit takes the meter away.
+    // Another limit replaces it, and no limit takes the meter away.
     folder.file("rack.yaml", limited("limits: { f: 1600 kbps }\n"));
     assert_eq!(folder.run(with(&["--install"])).code, Some(0));
     assert!(switch.flows(&["dump-meters", "br0"]).contains("rate=1600"));

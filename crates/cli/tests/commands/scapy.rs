@@ -15,7 +15,7 @@ fn scapy(script: &str, argument: &str, folder: &Path) {
 }
 
 #[test]
-fn esp_is_that_of_scapy_both_ways() {
+fn esp_is_that_of_scapy_in_both_directions() {
     let folder = Folder::new();
     scapy("esp.py", "seal", folder.path());
     let ends = "02:00:00:00:00:01, 02:00:00:00:00:02";
@@ -41,7 +41,7 @@ fn esp_is_that_of_scapy_both_ways() {
 }
 
 #[test]
-fn tunnels_are_those_of_scapy_both_ways() {
+fn tunnels_are_those_of_scapy_in_both_directions() {
     let folder = Folder::new();
     scapy("tunnels.py", "make", folder.path());
     let (ends, outside) = ("02:00:00:00:00:01, 02:00:00:00:00:02", "192.0.2.1, 192.0.2.2");

@@ -108,10 +108,7 @@ fn what_is_wrong_is_said() {
             &["--policy", "rss", "--slo", "1ms", "--set", "rack.ring=0"],
             "rack.ring and rack.queue are above 0",
         ),
-        (
-            &["--policy", "rss", "--slo", "1ms", "--set", "rack.ring=x"],
-            "'x' cannot take the place of 2048",
-        ),
+        (&["--policy", "rss", "--slo", "1ms", "--set", "rack.ring=x"], "'x' cannot replace 2048"),
         (&["--policy", "rss", "--slo", "1ms", "--set", "metron.pause=-1"], "--set: "),
     ];
     for (arguments, expected) in cases {

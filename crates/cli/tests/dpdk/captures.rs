@@ -63,7 +63,7 @@ fn a_capture_goes_through_net_pcap_unchanged() {
         all.len()
     );
     run(&lab, &chain, &format!("net_pcap0,rx_pcap={from},tx_pcap={to}"));
-    assert!(frames(&to) == all, "frames changed on the way");
+    assert!(frames(&to) == all, "frames changed in transit");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_capture_goes_through_net_ring_unchanged() {
         all.len()
     );
     run(&lab, &chain, "net_ring0");
-    assert!(frames(&to) == all, "frames changed on the way");
+    assert!(frames(&to) == all, "frames changed in transit");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn exchange(rack: &Rack, address: &'static str, count: usize) {
         stream.read_exact(&mut received).unwrap();
         received
     });
-    assert!(client.join().expect("an answer") == bytes(count), "bytes changed on the way");
+    assert!(client.join().expect("an answer") == bytes(count), "bytes changed in transit");
     let peer = server.join().expect("a connection");
     let known = match address {
         "10.99.0.1" => "10.2.0.8",
@@ -291,7 +291,7 @@ fn packets_come_back_from_cores_to_the_switch() {
     let said = deploy(&plan, &["--status", "--json"]).output().unwrap();
     let status: Value = serde_json::from_slice(&said.stdout).unwrap();
     assert_eq!(chain(&status, "both")["dropped"], serde_json::json!({}), "{status}");
-    // The same chain as another plan: it takes the place of what is deployed, and nothing changes.
+    // The same chain as another plan: it replaces what is deployed, and nothing changes.
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("\"policy\": \"improved\"", "\"policy\": \"mine\""))
         .unwrap();
@@ -378,7 +378,7 @@ fn comes_back(mut stream: &TcpStream, count: usize) {
     stream.write_all(&bytes(count)).unwrap();
     let mut received = vec![0; count];
     stream.read_exact(&mut received).expect("an answer");
-    assert!(received == bytes(count), "bytes changed on the way");
+    assert!(received == bytes(count), "bytes changed in transit");
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn servers_that_do_the_same_by_another_plan_run_on() {
         chain(&status, "router")["out"].as_f64().unwrap() > 0.0
     });
     drop(flood);
-    // If there is no way back to the first plan, all is as it was.
+    // If the first plan cannot be restored, all is as it was.
     run(&mut rack.within("s1", "ip", &["link", "del", "eth0"]));
     refused(&plan, "server 's1' does not run");
     comes_back(&stream, 50_000);

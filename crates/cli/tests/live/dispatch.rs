@@ -75,8 +75,8 @@ impl Tagged {
     fn handed(&self, from: usize, to: usize) -> u64 {
         let known = self.ask(&["dispatch"]);
         let all = known["handed"].as_array().unwrap();
-        let is_meant = |way: &&Value| way["from"] == from && way["to"] == to;
-        all.iter().find(is_meant).map_or(0, |way| way["packets"].as_u64().unwrap())
+        let is_meant = |pair: &&Value| pair["from"] == from && pair["to"] == to;
+        all.iter().find(is_meant).map_or(0, |pair| pair["packets"].as_u64().unwrap())
     }
 
     /// Packets that were dropped for this reason.
@@ -184,8 +184,8 @@ pub(crate) struct Numbers {
     right: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// Datagrams of a flow that are on their way: the rings of a link hold all flows' together.
-const ON_THE_WAY: u64 = 24;
+/// Datagrams of a flow that are in flight: the rings of a link hold all flows' together.
+const IN_FLIGHT: u64 = 24;
 const FLOWS: usize = 4;
 
 /// Keeps a thread's packets in the order in which it sends them: a link has a queue for each CPU.
@@ -217,7 +217,7 @@ impl Numbers {
                 while !until.load(Ordering::Relaxed) {
                     let Ok((n, peer)) = socket.recv_from(&mut buffer) else { continue };
                     let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
-                    assert_eq!(number, expected, "on the way there");
+                    assert_eq!(number, expected, "on the forward path");
                     expected += 1;
                     socket.send_to(&buffer[..n], peer).unwrap();
                 }
@@ -231,7 +231,7 @@ impl Numbers {
                 let (mut buffer, mut sent) = ([0; 100], 0u64);
                 for expected in 0u64.. {
                     let enough = until.load(Ordering::Relaxed);
-                    while !enough && sent < expected + ON_THE_WAY {
+                    while !enough && sent < expected + IN_FLIGHT {
                         let datagram = [&sent.to_be_bytes()[..], &[7; 42]].concat();
                         socket.send(&datagram).unwrap();
                         sent += 1;
@@ -241,7 +241,7 @@ impl Numbers {
                     }
                     socket.recv(&mut buffer).expect("none is lost");
                     let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
-                    assert_eq!(number, expected, "on the way back");
+                    assert_eq!(number, expected, "on the return path");
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             }));
@@ -750,10 +750,10 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
         return;
     }
     for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
-        for way in ["software", "hand-off"] {
-            let tagged = Tagged::run(&nat(), mode, &["--dispatch", way]);
+        for dispatch in ["software", "hand-off"] {
+            let tagged = Tagged::run(&nat(), mode, &["--dispatch", dispatch]);
             let told = tagged.running.told();
-            assert!(told.contains(&format!("dispatch: {way} (asked for); ")), "{told}");
+            assert!(told.contains(&format!("dispatch: {dispatch} (asked for); ")), "{told}");
             tagged.lab.ping("left", &["10.2.0.2"]);
             tagged.lab.ping("left", &["10.1.0.1"]);
             let numbers = Numbers::begin(&tagged.lab);
@@ -763,9 +763,9 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
                 tagged.lab.exchange("10.2.0.2", 50_000);
             }
             // Where RSS brings a connection is chance.
-            let both_ways = || tagged.handed(0, 1) > 100 && tagged.handed(1, 0) > 100;
-            for _ in 0..if way == "hand-off" { 50 } else { 0 } {
-                if both_ways() {
+            let in_both_directions = || tagged.handed(0, 1) > 100 && tagged.handed(1, 0) > 100;
+            for _ in 0..if dispatch == "hand-off" { 50 } else { 0 } {
+                if in_both_directions() {
                     break;
                 }
                 tagged.lab.exchange("10.2.0.2", 50_000);
@@ -774,7 +774,7 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
             let (there, back) = (tagged.handed(0, 1), tagged.handed(1, 0));
             let received = tagged.received();
             let of = |worker: usize| received[worker][0] + received[worker][1];
-            match way {
+            match dispatch {
                 // All but answers of neighbours.
                 "software" => {
                     assert!(there > 10_000 && of(1) >= there && of(0) < 10, "{there} {received:?}");

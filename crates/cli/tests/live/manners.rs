@@ -254,7 +254,7 @@ fn the_limit_of_open_files_is_named() {
     }
 }
 
-/// Frames that do not fit the interface are counted, by each way of I/O.
+/// Frames that do not fit the interface are counted, by each I/O mode.
 #[test]
 fn oversize_frames_are_counted() {
     if !possible() {
@@ -583,7 +583,7 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     let line = "left: eth0: af-xdp, copy mode (veth has no zero-copy), 4 queues, mtu 1500\n";
     assert!(told.contains(line), "{told}");
     assert!(attached());
-    // While one chain has the interface, another takes the next best way, and says why; or
+    // While one chain has the interface, another takes the next best mode, and says why; or
     // refuses.
     let told = lab.refusal(WIRE, &BOUND);
     let mend = format!("eth0: another catena (process {}) has it", running.id());

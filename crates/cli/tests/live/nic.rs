@@ -108,8 +108,8 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
         all.find(|element| element["name"] == name).unwrap().clone()
     }
 
-    pub(crate) fn count(&self, name: &str, way: &str) -> u64 {
-        self.element(name)[way]["packets"].as_u64().unwrap()
+    pub(crate) fn count(&self, name: &str, direction: &str) -> u64 {
+        self.element(name)[direction]["packets"].as_u64().unwrap()
     }
 
     /// Frames that an interface in the middle received and sent.
@@ -121,7 +121,7 @@ wires: {{ left: nic.eth0, right: nic.eth1 }}
     pub(crate) fn frames_of(&self, host: &str, interface: &str) -> [u64; 2] {
         let shown = self.lab.ip(host, &["-j", "-s", "link", "show", interface]);
         let links: Value = serde_json::from_str(&shown).unwrap();
-        ["rx", "tx"].map(|way| links[0]["stats64"][way]["packets"].as_u64().unwrap())
+        ["rx", "tx"].map(|direction| links[0]["stats64"][direction]["packets"].as_u64().unwrap())
     }
 
     /// The program that is attached to an interface: its number.
@@ -172,7 +172,7 @@ fn interfaces_do_their_part_of_a_chain() {
     .unwrap();
     let [came, left] = ["eth0", "eth1"].map(|interface| nic.frames(interface));
     until("the run counts what interfaces did", || {
-        let count = |name: &str, way: &str| nic.count(name, way);
+        let count = |name: &str, direction: &str| nic.count(name, direction);
         let came_in = [("FromDevice@5", came[0]), ("FromDevice@6", left[0])];
         came_in.iter().all(|(name, frames)| count(name, "in") == *frames)
             && count("ToDevice@8", "out") > 100

@@ -1,5 +1,5 @@
 //! What hosts do besides sending whole packets that fit: IPv6, fragments, packets that are too
-//! long for a link, errors on the way back.
+//! long for a link, errors on the return path.
 
 use crate::CATENA;
 use crate::traffic::{ROUTER, in_each_mode, nat};

@@ -112,7 +112,7 @@ impl Account {
         account
     }
 
-    /// Whether nothing is on its way any more, and nothing is missing.
+    /// Whether nothing is in flight any more, and nothing is missing.
     fn is_settled(&self) -> bool {
         self.held == 0 && self.came + self.made == self.left + self.taken + self.dropped
     }
@@ -148,11 +148,11 @@ impl Exchange {
         Self { sent, received, account: Account::of(socket) }
     }
 
-    /// When nothing is on its way: hosts speak to themselves of neighbours and ended connections.
+    /// When nothing is in flight: hosts speak to themselves of neighbours and ended connections.
     #[track_caller]
     fn at_rest(lab: &Lab, socket: &Path) -> Self {
         let mut now = Self::of(lab, socket);
-        until("nothing is on its way", || {
+        until("nothing is in flight", || {
             let before = std::mem::replace(&mut now, Self::of(lab, socket));
             before == now && now.account.is_settled()
         });

@@ -56,7 +56,7 @@ fn speak(mut streams: Vec<TcpStream>, number: usize, progress: &Progress) {
         }
         for (stream, sent) in streams.iter_mut().zip(&sent) {
             stream.read_exact(&mut back).expect("the connection stands");
-            assert!(*sent == back, "bytes changed on the way");
+            assert!(*sent == back, "bytes changed in transit");
             progress.one_more();
         }
     }

@@ -1,11 +1,11 @@
-//! Real hosts speak with each other through a chain, by each way of I/O.
+//! Real hosts speak with each other through a chain, by each I/O mode.
 
 use std::net::UdpSocket;
 
 use crate::CATENA;
 use lab::live::{Lab, PATIENCE, bytes, possible};
 
-/// The ways of I/O that work on the links of a [`Lab`].
+/// The I/O modes that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
 
 pub(crate) const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
@@ -306,7 +306,7 @@ fn be_refused(lab: &Lab, [client, server]: [&str; 2]) {
     client.join().expect("all errors arrived");
 }
 
-/// Interfaces take the places of an example's customers and hosts, also in a chain that takes its place.
+/// Interfaces replace an example's customers and hosts, also in a chain that replaces it.
 #[test]
 fn interfaces_take_the_places_of_stand_ins() {
     if !possible() {
@@ -359,7 +359,7 @@ fn errors_through_nat_find_their_worker() {
     }
 }
 
-/// Frames are lost, doubled, swapped, changed and cut on the way; TCP mends it all.
+/// Frames are lost, doubled, swapped, changed and cut in transit; TCP mends it all.
 #[test]
 fn tcp_outlives_faults() {
     if !possible() {

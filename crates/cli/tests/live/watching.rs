@@ -104,10 +104,10 @@ fn captures_and_traces_see_all_workers() {
     }
 }
 
-/// Follows packets of a host, which must all be seen by a worker and go a way, here its end, to a
+/// Follows packets of a host, which must all be seen by a worker and take a path, here its end, to a
 /// device.
 #[track_caller]
-fn follow(tagged: &Tagged, source: &str, worker: u64, way: &str, device: &str) {
+fn follow(tagged: &Tagged, source: &str, worker: u64, path: &str, device: &str) {
     let from = format!("udp && src host {source}");
     let told = CATENA.ctl(&tagged.socket, &["--json", "trace", "-n", "2", &from]);
     let packets: Vec<Value> =
@@ -122,7 +122,7 @@ fn follow(tagged: &Tagged, source: &str, worker: u64, way: &str, device: &str) {
             name => name.to_string(),
         };
         let names: Vec<String> = steps.iter().map(name).collect();
-        assert!(names.join(" ").ends_with(way), "{names:?}");
+        assert!(names.join(" ").ends_with(path), "{names:?}");
         assert!(steps.iter().all(|step| step["place"]["line"].is_u64()), "{packet}");
         let last = &steps.last().unwrap()["outcomes"][0];
         assert_eq!((&last["fate"], &last["device"]), (&"sent".into(), &device.into()));

@@ -1,4 +1,4 @@
-//! The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
+//! The return path: a frame from the cores leaves, without its tag, by the port that the tag names.
 
 use super::emit::exit::{TAG, ports_map};
 use super::emit::{ADJUST_HEAD, REDIRECT_MAP, XDP_DROP};

@@ -1,4 +1,4 @@
-//! Flow entries: what a switch matches and does, of which the text and the bytes are two ways to write it.
+//! Flow entries: what a switch matches and does, of which the text and the bytes are two forms.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -67,7 +67,7 @@ pub(crate) struct Driver {
     groups: bool,
     /// Whether rules count packets.
     counts: bool,
-    /// Whether a queue leads back to a wire, and headers are changed on the way.
+    /// Whether a queue leads back to a wire, and headers are changed there.
     hairpin: bool,
     /// Rules that fit.
     rules: usize,

@@ -1,7 +1,7 @@
 //! The steps of a segment as lists of rules that lead to each other.
 //!
 //! A step becomes a list: rules in order of precedence, and where each leads. Where a table's row decides later steps,
-//! a list stands for a step and the rows that were found. Lists take the place of the rules that lead to them where
+//! a list stands for a step and the rows that were found. Lists replace the rules that lead to them where
 //! that takes no more rules, or where the device has but one list.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

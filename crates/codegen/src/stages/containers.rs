@@ -1,5 +1,5 @@
 //! Which registers hold which fields. A register is written as a whole: tables that write fields of one register
-//! are in each other's way. There are enough of them for metadata not to share.
+//! conflict. There are enough of them for metadata not to share.
 
 use std::collections::HashMap;
 

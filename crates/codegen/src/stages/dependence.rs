@@ -55,7 +55,7 @@ pub struct Dependence {
     pub from: TableId,
     /// The later one.
     pub to: TableId,
-    /// Why, in the way that costs most.
+    /// Why, by the kind that costs most.
     pub kind: DependenceKind,
     /// The fields in question.
     pub fields: Vec<FieldId>,

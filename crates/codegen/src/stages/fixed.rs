@@ -58,7 +58,7 @@ pub struct Unassigned {
 /// # Errors
 /// The first table for which there is none.
 pub fn assign(pipeline: &Pipeline, fixed: &[FixedTable]) -> Result<Vec<Assignment>, Unassigned> {
-    // There are no registers: only fields are in each other's way.
+    // There are no registers: only fields conflict.
     let allocation = Allocation {
         of: (0..pipeline.fields.len() as u32).map(|field| vec![field]).collect(),
         taken: Vec::new(),

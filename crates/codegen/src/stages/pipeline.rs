@@ -89,7 +89,7 @@ pub struct Branch {
 pub enum Decision {
     /// Fields. Arms are exclusive sets of their numbers.
     Fields(Vec<FieldId>),
-    /// In which of its ways a table ended: a hit, a miss, or an action.
+    /// By which of its outcomes a table ended: a hit, a miss, or an action.
     Outcome(TableId),
 }
 

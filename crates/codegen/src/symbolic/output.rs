@@ -221,7 +221,7 @@ impl Output {
             }
             _ => {
                 let to = device.egress.keys().find(|to| leads(to));
-                let to = to.ok_or_else(|| format!("port {port} is no way out of the chain"))?;
+                let to = to.ok_or_else(|| format!("port {port} does not lead out of the chain"))?;
                 End::Push { to: *to, native: true }
             }
         };

@@ -186,7 +186,8 @@ impl Nodes {
             return None;
         }
         let pushed = batch.filter(|batch| batch.len() == 1).and_then(|batch| batch.iter().next());
-        let pushed = pushed.map(Packet::trace_id).filter(|trace_id| self.journeys.contains_key(trace_id));
+        let pushed =
+            pushed.map(Packet::trace_id).filter(|trace_id| self.journeys.contains_key(trace_id));
         let (tally, traffic) = (cell.tally.clone(), cell.element.traffic());
         Some(Box::new(Before { tally, traffic, pushed }))
     }
@@ -258,7 +259,8 @@ impl Nodes {
     /// why, if that is not that they were followed to their end.
     fn tell(&mut self, is_over: impl Fn(u16, &Journey) -> Option<Option<&'static str>>) {
         let all = self.journeys.iter();
-        let over: Vec<_> = all.filter_map(|(&trace_id, j)| Some((trace_id, is_over(trace_id, j)?))).collect();
+        let over: Vec<_> =
+            all.filter_map(|(&trace_id, j)| Some((trace_id, is_over(trace_id, j)?))).collect();
         for (trace_id, why) in over {
             let Some(journey) = self.journeys.remove(&trace_id) else { continue };
             if self.journeys.values().all(|other| other.tap != journey.tap) {

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Request {
     /// How it does.
     Status,
-    /// Another chain takes the place of the one that runs.
+    /// Another chain replaces the one that runs.
     Restart,
 }
 

@@ -378,7 +378,7 @@ fn set_up(
 /// what comes by the second. One that uses none of them has devices of its own, and is left as it is.
 fn between(text: &str) -> String {
     let [first, second] = INTERFACES;
-    let (mut has_ports, mut is_two_way) = (false, false);
+    let (mut has_ports, mut is_bidirectional) = (false, false);
     let mut sources = Sources::new();
     let file = sources.add("elements", text);
     // What is wrong with it is told by who runs it.
@@ -396,9 +396,9 @@ fn between(text: &str) -> String {
             _ => continue,
         };
         has_ports = true;
-        is_two_way |= ports.iter().any(|ports| ports.numbers().any(|port| port == 1));
+        is_bidirectional |= ports.iter().any(|ports| ports.numbers().any(|port| port == 1));
     }
-    match (has_ports, is_two_way) {
+    match (has_ports, is_bidirectional) {
         (false, _) => text.to_string(),
         (_, false) => format!("FromDevice({first}) -> {{ {text}\n }} -> ToDevice({second});\n"),
         (_, true) => format!(

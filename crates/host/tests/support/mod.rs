@@ -384,7 +384,7 @@ pub(crate) fn in_order(frames: &[Vec<u8>]) -> bool {
     frames.windows(2).all(|pair| number(&pair[0]) < number(&pair[1]))
 }
 
-/// Control groups, files and mounts that bear a mark.
+/// Control groups, files and mounts that carry a mark.
 pub(crate) fn left(mark: &str) -> Vec<String> {
     let mut found = vec![Path::new("/var/lib/catena/images").join(mark)];
     let mut folders = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];

@@ -145,7 +145,7 @@ const MISTAKES: &[Mistake] = &[
         let (when, _) = lines[at].split_once("actions=")?;
         put(lines, at, Some(format!("{when}actions=drop")))
     }),
-    ("the way back leads elsewhere", |lines, at| {
+    ("the return path leads elsewhere", |lines, at| {
         lines[at].contains("in_port=9,vlan_vid").then_some(())?;
         put(lines, at, change(&lines[at], "vlan_vid=", |v| v ^ 0x10))
     }),

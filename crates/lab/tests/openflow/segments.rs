@@ -84,7 +84,7 @@ impl Made {
                 target.decides(&program, step, layout).and(target.does(&program, step, layout));
             let Err(lack) = lack else { continue };
             match &taken[at].iter().collect::<Vec<_>>()[..] {
-                // All frames go one way: the test is for others.
+                // All frames take one branch: the test is for others.
                 [one] if !exit => to[at] = to[one.0 as usize],
                 _ => {
                     let handoff = Exit::handoff(Continuation(next), Vec::new());

@@ -35,7 +35,7 @@ pub(super) fn shares(
         let known: f64 = of_ports.iter().flatten().sum();
         let open = of_ports.iter().filter(|of| of.is_none()).count();
         let rest = if all > 0.0 { (all - known).max(0.0) / open.max(1) as f64 } else { 1.0 };
-        // Packets that are under way may be counted here and not there.
+        // Packets that are in flight may be counted here and not there.
         let whole = if all > 0.0 { all.max(known) } else { open as f64 };
         let share = |of: Option<f64>| (of.unwrap_or(rest) / whole).max(RARE / ports as f64);
         let of_ports: Vec<f64> = of_ports.into_iter().map(share).collect();

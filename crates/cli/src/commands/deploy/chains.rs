@@ -32,7 +32,7 @@ impl<'a> Joint<'a> {
             ]);
         }
         let takes: Vec<Vec<Taken>> = chains.iter().map(|chain| taken(&chain.traffic)).collect();
-        let mut seats = Seats { task, wrong: Vec::new(), ways: 0, runs: BTreeMap::new() };
+        let mut seats = Seats { task, wrong: Vec::new(), return_paths: 0, runs: BTreeMap::new() };
         let of = |(at, placed)| seats.chain(at, placed);
         let back: Vec<Vec<Back>> = plan.chains.iter().enumerate().map(of).collect();
         let Seats { wrong, runs, .. } = seats;
@@ -82,12 +82,12 @@ impl<'a> Joint<'a> {
                     loaded.chain.find(&format!("{}/{name}", self.joined.parts[at].prefix))
                 };
                 let elements: BTreeSet<NodeId> = full.elements.iter().filter_map(element).collect();
-                for (way, left) in &left {
+                for (from, left) in &left {
                     let on_cores = left.iter().filter(|of| !of.is_disjoint(&elements)).count();
                     if on_cores * 100 <= left.len() * SPARED {
                         continue;
                     }
-                    let mend = match way {
+                    let mend = match from {
                         None => String::new(),
                         Some(server) => format!(
                             "`trust:` of the port that leads to '{server}' says what its frames are known to be; "
@@ -149,12 +149,12 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Where functions of chains are, and the ways back that this takes.
+/// Where functions of chains are, and the return paths that this takes.
 struct Seats<'a> {
     task: &'a Task,
     wrong: Vec<String>,
-    /// Ways back so far: each has a number of its own, whichever server it is from.
-    ways: usize,
+    /// Return paths so far: each has a number of its own, whichever server it is from.
+    return_paths: usize,
     runs: BTreeMap<String, Vec<(usize, NodeId)>>,
 }
 
@@ -219,8 +219,8 @@ impl Seats<'_> {
                 rack.peer(&port).is_some_and(|peer| rack.switches.contains_key(&peer.device))
             };
             let Some(port) = ports.find(is_linked) else { continue };
-            self.ways += 1;
-            all.push(Back { wire: format!("{server}.{port}/{}", self.ways), from, to });
+            self.return_paths += 1;
+            all.push(Back { wire: format!("{server}.{port}/{}", self.return_paths), from, to });
         }
         all
     }

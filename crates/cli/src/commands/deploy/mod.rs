@@ -37,7 +37,7 @@ use status::{Server, State};
 /// cores as are planned. If anything fails, all that was installed is taken back. A plan is refused if its chains, topology or
 /// cost profiles are not those that it was made of, and if the switch cannot do what it counts on.
 ///
-/// A rack has one plan: another one for the same topology takes the place of what is deployed. Servers that do the same by both
+/// A rack has one plan: another one for the same topology replaces what is deployed. Servers that do the same by both
 /// run on, with their flows.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -392,7 +392,7 @@ fn settle(at: &Home, state: &State, plan: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A deployment that another one takes the place of.
+/// A deployment that another one replaces.
 struct Former {
     state: State,
     chain: String,

@@ -303,7 +303,7 @@ impl Split<'_> {
         Ok(status(plan.is_empty() && !fragments))
     }
 
-    /// Whether the switch treats fragments in another way than the entries need.
+    /// Whether the switch treats fragments in another mode than the entries need.
     fn fragments(&self, reached: &mut Reached<'_>) -> Result<bool, Failure> {
         match self.is_ovs() {
             false => Ok(false),

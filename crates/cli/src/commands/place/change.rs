@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use placement::{
-    Backup, Document, MOVE, NotPlaced, Plan, Problem, Switch, WORTH, backup, change, check, way,
-    without_hosts,
+    Backup, Document, MOVE, NotPlaced, Plan, Problem, Switch, WORTH, backup, change, check,
+    transition, without_hosts,
 };
 use view::paint::shown;
 use view::placement::rate;
@@ -142,15 +142,15 @@ pub(super) fn failures(
         let wrong = |why: String| format!("the backup for {} does not hold:\n  {why}", host.name);
         let next = next.map_err(wrong)?;
         check(&less, switch, &next).map_err(|why| wrong(why.join("\n  ")))?;
-        let way = document.backup(problem, &way(problem, plan, at, next.clone()));
+        let found = document.backup(problem, &transition(problem, plan, at, next.clone()));
         // Numbers of a file are not to the last bit.
-        let is_long = (way.takes - backup.takes).abs() > 1e-6 * (1.0 + way.takes);
-        if is_long || (way.moves, &way.short) != (backup.moves, &backup.short) {
+        let is_long = (found.takes - backup.takes).abs() > 1e-6 * (1.0 + found.takes);
+        if is_long || (found.moves, &found.short) != (backup.moves, &backup.short) {
             return Err(wrong(format!(
                 "{} in {:.2} s, and {} short of their least rates, but it says {} in {:.2} s, and {}",
-                moves(way.moves),
-                way.takes,
-                way.short.len(),
+                moves(found.moves),
+                found.takes,
+                found.short.len(),
                 backup.moves,
                 backup.takes,
                 backup.short.len()

@@ -1,6 +1,6 @@
 //! Network functions that packets cross in both directions, and chains made of them.
 //!
-//! Input and output 0 are the way out, input and output 1 the way back. Functions of one kind take
+//! Input and output 0 are the forward path, input and output 1 the return path. Functions of one kind take
 //! and give IP packets whose header was checked, those of the other Ethernet frames.
 
 /// A chain between inputs `in0` and `in1` and the queues `out0` and `out1`.

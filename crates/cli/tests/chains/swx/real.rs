@@ -61,7 +61,7 @@ fn carry(runner: &mut Runner, port: u32, frames: &[Vec<u8>]) {
     while runner.waiting(port) > 0 {
         runner.run(10_000);
     }
-    // Those that were taken last are under way.
+    // Those that were taken last are in flight.
     for _ in 0..20 {
         runner.run(10_000);
     }

@@ -28,7 +28,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// The same of the numbers the other way round.
+    /// The same of the numbers in reverse order.
     pub(super) fn turned(self) -> Self {
         match self {
             Self::Eq | Self::Ne => self,

@@ -471,7 +471,7 @@ impl State {
             44 => {
                 let by = self.constant(around, 2)? as u32 as i32;
                 if self.get(1)? != Value::Context || self.is_cut || by.abs() > 4096 {
-                    return unlike("an edge is moved in a way that is not understood");
+                    return unlike("an edge is moved by code that is not understood");
                 }
                 self.start += by;
                 self.covers = None;
@@ -487,7 +487,7 @@ impl State {
             }
             65 => {
                 if self.get(1)? != Value::Context || self.is_cut {
-                    return unlike("an edge is moved in a way that is not understood");
+                    return unlike("an edge is moved by code that is not understood");
                 }
                 let by = self.num(around, Source::Register(2))?;
                 let before = self.uncut(around);
@@ -519,7 +519,7 @@ impl State {
         let fits = self.most == Some((length, WINDOW.into()))
             || around.numbers.most(length) <= u64::from(WINDOW);
         if self.get(1)? != Value::Context || self.start != 0 || !fits || !self.written.is_empty() {
-            return unlike("bytes are copied in a way that is not understood");
+            return unlike("bytes are copied by code that is not understood");
         }
         let zero = around.numbers.number(0);
         for at in 0..WINDOW {

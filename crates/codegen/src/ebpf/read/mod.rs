@@ -384,7 +384,7 @@ impl Reader<'_> {
             of_places[place] = step;
         }
         let first = of_places[first].ok_or("it does nothing")?;
-        // Steps stand behind those that they lead to: the other way round.
+        // Steps stand behind those that they lead to: in reverse order.
         let last = first.0;
         let turn = |step: StepId| StepId(last - step.0);
         let mut steps: Vec<Step> = steps.into_iter().take(last as usize + 1).rev().collect();

@@ -1,5 +1,5 @@
-//! The way back: a frame from the cores leaves, without its tag, by the port that the tag names. With other tags it goes on in
-//! the tables.
+//! The return path: a frame from the cores leaves, without its tag, by the port that the tag names. With other tags it
+//! goes on in the tables.
 
 use super::text::{Act, Entry, Name};
 use crate::Device;

@@ -46,7 +46,7 @@ struct Changes {
     aged: u8,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Packet {
     /// The tag in front of all else, with which it came back from a server.
@@ -523,7 +523,7 @@ impl Execution<'_> {
             return self.draft.exit(Exit { effects: exit.effects, ..handoff }).map_err(Stop::Fail);
         }
         let end = self.pushed(&exit.end, *port);
-        let end = end.ok_or_else(|| fail(format!("port {port} is no way out of the chain")))?;
+        let end = end.ok_or_else(|| fail(format!("port {port} does not lead out of the chain")))?;
         if matches!(exit.end, End::Handoff { .. }) {
             return Err(fail(format!("exit {step} hands packets off")));
         }

@@ -277,7 +277,7 @@ fn bound(program: &Program, term: TermId, lookups: &mut BTreeSet<LookupId>) {
 /// What has to be added for a header's checksum to become what an exit writes; the words in `sums` that leave are added, too.
 ///
 /// # Errors
-/// It comes to no constant, or to 0 in another way.
+/// It comes to no constant, or to 0 otherwise.
 pub(super) fn added(
     numbers: &Numbers<'_>,
     exit: &Exit,

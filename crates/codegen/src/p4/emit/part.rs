@@ -1,4 +1,4 @@
-//! A segment on its way into the pipeline: what its steps are made of, and what leads where.
+//! A segment that becomes a part of the pipeline: what its steps are made of, and what leads where.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(super) fn masks(set: &IntervalSet, width: u16) -> usize {
     }
 }
 
-/// A segment on its way into the pipeline.
+/// A segment that becomes a part of the pipeline.
 pub(super) struct Part<'a> {
     arch: Arch,
     pub(super) segment: &'a Segment,

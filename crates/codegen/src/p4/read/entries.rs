@@ -79,7 +79,7 @@ fn matched(of: &Value, kind: &str, width: u16) -> Result<Match, String> {
                 false => Err("a range ends before it begins".into()),
             }
         }
-        _ => Err(format!("'{kind}' is no way to match")),
+        _ => Err(format!("'{kind}' is no match kind")),
     }
 }
 

@@ -335,7 +335,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
+    /// The return path: a frame from the cores leaves, without its tag, by the port that the tag names.
     fn check_back(&self, entries: &[Vec<Entry>], device: &Device<'_>) -> Result<(), Failure> {
         for &port in device.egress.values() {
             let machine = self.machine(entries, device.cores, None);

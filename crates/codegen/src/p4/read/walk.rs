@@ -28,7 +28,7 @@ impl Machine<'_> {
             let mut widths = Vec::new();
             for (key, _, kind) in &table.keys {
                 if !["exact", "lpm", "ternary", "range"].contains(&kind.as_str()) {
-                    return Err((table.line, format!("'{kind}' is no way to match")));
+                    return Err((table.line, format!("'{kind}' is no match kind")));
                 }
                 widths.push(self.width(&scope, key).map_err(|why| (table.line, why))?);
             }

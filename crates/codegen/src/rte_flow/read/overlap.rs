@@ -22,7 +22,7 @@ pub(super) fn check(entries: &[Entry]) -> Result<(), Failure> {
             let line = shapes.values().flatten().map(|entry| entry.line).max().unwrap_or(0);
             return Err((
                 line,
-                format!("rules of one priority look at fields in {} ways", shapes.len()),
+                format!("rules of one priority have {} different sets of fields", shapes.len()),
             ));
         }
         let shapes: Vec<_> = shapes.iter().collect();
@@ -106,7 +106,7 @@ fn meet(a: &Masks, first: &[&Entry], b: &Masks, second: &[&Entry]) -> Result<(),
     Ok(())
 }
 
-/// Ways in which rules of one priority look at fields.
+/// Sets of fields that rules of one priority may have.
 const MOST_SHAPES: usize = 1024;
 
 /// Rules that do different things and say the same where they look in common.

@@ -149,7 +149,7 @@ pub(super) struct Builder<'a> {
     pub(super) lost: Label,
 }
 
-/// A segment on its way into the pipeline.
+/// A segment that becomes a part of the pipeline.
 struct Part<'a> {
     segment: &'a Segment,
     /// What its steps are counted from.
