@@ -1,6 +1,6 @@
 // The edge of an internet provider: customers' packets pass an access list of 8,550 rules, are
 // routed, and leave under the provider's own addresses. Hosts on the internet answer; the answers
-// find their way back.
+// are recognised.
 //
 //   catena run examples/isp-edge.click
 //

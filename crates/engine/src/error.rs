@@ -18,7 +18,7 @@ pub enum Error {
     Empty(String),
     /// The configuration came from the standard input, which cannot be read again.
     SpentInput,
-    /// The new configuration would end a run that goes on otherwise; why.
+    /// The new configuration would end, or come to rest, where the running one does not; why.
     EndsSooner(String),
     /// No other configuration has run.
     NothingBefore,
@@ -140,7 +140,7 @@ codes! {
     Error::Unreadable(_) => "unreadable", "A configuration cannot be read.";
     Error::Empty(_) => "empty-configuration", "There is no chain in the configuration.";
     Error::SpentInput => "spent-input", "The configuration came from the standard input, which cannot be read again.";
-    Error::EndsSooner(_) => "ends-sooner", "The new configuration would end a run that goes on otherwise, and the change was not forced.";
+    Error::EndsSooner(_) => "ends-sooner", "The new configuration ends or comes to rest, the running one does not, and the change was not forced.";
     Error::NothingBefore => "nothing-before", "No other configuration has run.";
     Error::Handler(_) => "handler", "There is no such handler, or it refuses.";
     Error::NoGroups { .. } => "no-groups", "There are no groups of traffic classes.";

@@ -280,7 +280,7 @@ impl Installer {
             let mut found = Vec::new();
             if starts {
                 let mut first = task(&synthesizer, programs.clone());
-                found = first.carry_out_first(budgets.start, budgets.most);
+                found = first.run_first(budgets.start, budgets.most);
             }
             if let Some(cut) = cut {
                 programs = cut(programs);

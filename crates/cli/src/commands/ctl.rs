@@ -107,7 +107,7 @@ enum Action {
         /// Report what state would be kept or lost, and whether the swap would be refused; change nothing
         #[arg(long, conflicts_with = "force")]
         check: bool,
-        /// Replace the chain even if the new one ends by itself and the running one does not
+        /// Replace the chain even if the new one ends or comes to rest, and the running one does not
         #[arg(long)]
         force: bool,
     },

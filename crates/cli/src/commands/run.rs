@@ -541,7 +541,7 @@ fn what_is_lost(changed: &Changed) -> String {
 /// Runs the command.
 pub(crate) fn main(run: &Run) -> ExitCode {
     let interfaces = Interfaces::default();
-    let ended = carry_out(run, &interfaces);
+    let ended = execute(run, &interfaces);
     // Threads may have them still, whatever this came to.
     interfaces.leave();
     ended.unwrap_or_else(|why| {
@@ -565,7 +565,7 @@ fn fail(run: &Run, why: &Failure) {
     }
 }
 
-fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
+fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let variables: Vec<(String, String)> = run
         .variables
         .iter()

@@ -323,7 +323,7 @@ fn a_swap_ends_no_run_unless_it_is_forced() {
     folder.file("chain.click", endless);
     let (mut instance, _) = Instance::start(&folder, &[]);
     let ends = [
-        ("Idle -> Discard;", "no element of it receives from an interface"),
+        ("Idle -> Discard;", "comes to rest: no element of it receives from an interface"),
         ("src :: InfiniteSource(LIMIT 10) -> Discard;", "no element of it receives"),
         ("src :: RatedSource(LIMIT 10, STOP true) -> Discard;", "'src' stops the driver"),
         ("RatedSource -> c :: Counter(COUNT_CALL 10 stop) -> Discard;", "'c' stops the driver"),

@@ -17,7 +17,7 @@ pub enum Lifetime {
 }
 
 impl Lifetime {
-    /// Whether it ends sooner than another.
+    /// Whether it ends or comes to rest sooner than another.
     pub fn is_shorter_than(&self, other: &Self) -> bool {
         let rank = |lifetime: &Self| match lifetime {
             Self::Endless => 0,
@@ -31,13 +31,13 @@ impl Lifetime {
 impl fmt::Display for Lifetime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Endless => f.write_str("the chain does not end by itself"),
+            Self::Endless => f.write_str("the chain does not come to rest"),
             Self::Rests => f.write_str(
-                "the chain ends by itself: no element of it receives from an interface, or makes packets \
+                "the chain comes to rest: no element of it receives from an interface, or makes packets \
                  without a limit",
             ),
             Self::Stops(element) => {
-                write!(f, "the chain ends by itself: '{element}' stops the driver")
+                write!(f, "the chain ends: '{element}' stops the driver")
             }
         }
     }

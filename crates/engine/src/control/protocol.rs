@@ -289,7 +289,7 @@ pub struct Swap {
     /// Whether to make everything and change nothing.
     #[serde(default)]
     pub check: bool,
-    /// Whether to change also where the new one ends by itself and the one that runs does not.
+    /// Whether to change also where the new one ends or comes to rest, and the one that runs does not.
     #[serde(default)]
     pub force: bool,
 }

@@ -29,7 +29,7 @@ pub(super) struct Finding {
 
 impl Task {
     /// The programs that are not proven with so much effort for each.
-    pub(super) fn carry_out(&self, budget: u64) -> Vec<Finding> {
+    pub(super) fn run(&self, budget: u64) -> Vec<Finding> {
         let assured = assure_programs(&self.graph, &self.models, &self.programs, budget);
         let unproven = assured.into_iter().filter(|(_, found)| *found != Assurance::Proven);
         let finding = |(entry, assurance)| Finding { entry, assurance, replaced: false };
@@ -38,13 +38,13 @@ impl Task {
 
     /// The same with little effort first, which is what a chain that starts waits for. What is neither proven then nor
     /// checked by packets is worth the effort `most`, as it is not installed otherwise.
-    pub(super) fn carry_out_first(&mut self, little: u64, most: u64) -> Vec<Finding> {
-        let found = self.carry_out(little);
+    pub(super) fn run_first(&mut self, little: u64, most: u64) -> Vec<Finding> {
+        let found = self.run(little);
         let is_unchecked = |f: &Finding| matches!(f.assurance, Assurance::Unchecked { .. });
         let (unchecked, mut settled): (Vec<_>, Vec<_>) = found.into_iter().partition(is_unchecked);
         if !unchecked.is_empty() {
             self.programs.retain(|p| unchecked.iter().any(|finding| finding.entry == p.entry));
-            settled.extend(self.carry_out(most));
+            settled.extend(self.run(most));
         }
         settled
     }
@@ -112,7 +112,7 @@ impl Prover {
             let budget = self.budget;
             let work = move || {
                 // The chain may have ended.
-                let _ = send.send(task.carry_out(budget));
+                let _ = send.send(task.run(budget));
             };
             // Where there is no thread, nobody sends: it is as if the thread had died.
             drop(aside("proof", work));
@@ -216,7 +216,7 @@ mod tests {
         // No packet comes to an exit that nothing leads to.
         let exit = tasks[2].programs[1].exits().next().expect("an exit").1.clone();
         tasks[2].programs[1].steps.push(Step::Exit(Box::new(exit)));
-        let found = tasks.map(|task| task.carry_out(0));
+        let found = tasks.map(|task| task.run(0));
         for finding in &found[0] {
             assert!(matches!(finding.assurance, Assurance::Checked { .. }), "{finding:?}");
         }
@@ -234,7 +234,7 @@ mod tests {
         let exit = task.programs[1].exits().next().expect("an exit").1.clone();
         task.programs[1].steps.push(Step::Exit(Box::new(exit)));
         let first = task.programs[0].entry;
-        let [finding] = &task.carry_out_first(0, compiler::prove::BUDGET)[..] else {
+        let [finding] = &task.run_first(0, compiler::prove::BUDGET)[..] else {
             panic!("the second program is proven");
         };
         assert_eq!(finding.entry, first, "it is checked by packets");

@@ -3,11 +3,12 @@
 //! ```text
 //! catena-state 1
 //! worker
-//! element nat IPRewriter
-//! cells next 1025 0
+//! element count Counter
 //! counter count 12 720
-//! flows mappings 65536
-//! flow 17,167772161,5000,134744072,53/17,… 16843009,…/… 0,0,17,0 1763950000000000000 0
+//! element nat IPRewriter
+//! cells failures 0
+//! flows flows 4194304
+//! flow 17,167772161,1024,335544321,874/17,… 3405803777,…/… 6,0,17,0 1795806066536396799 1795805771536396799
 //! end
 //! ```
 //!
