@@ -45,7 +45,7 @@ fn read<R: Read>(reader: Result<Reader<R>, Error>) -> Outcome {
     (records, None)
 }
 
-/// Gives out one byte at a time.
+/// Yields one byte at a time.
 struct Drip<'a>(&'a [u8]);
 
 impl Read for Drip<'_> {

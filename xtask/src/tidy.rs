@@ -11,6 +11,7 @@ mod modules;
 pub(crate) mod pages;
 mod rules;
 mod tree;
+mod words;
 
 use std::fmt;
 
@@ -40,7 +41,7 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 16] = [
+const RULES: [(&str, Rule); 17] = [
     ("floors", crates::floors),
     ("reserved", crates::reserved),
     ("lints", crates::lints),
@@ -57,6 +58,7 @@ const RULES: [(&str, Rule); 16] = [
     ("chapters", pages::chapters),
     ("changelog", pages::changelog),
     ("machine-paths", pages::machine_paths),
+    ("terms", words::terms),
 ];
 
 /// Checks every rule and prints all that was found.

@@ -10,7 +10,8 @@ use dataplane::latency::Of;
 use engine::session::Path as Execution;
 use ir::Model;
 use ir::costs::{
-    Cost, CostProfile, FunctionCost, IoCost, Line, Processor, ProgramCost, Sample, VERSION, digest,
+    Cost, CostProfile, FunctionCost, IoCost, LinearCost, Processor, ProgramCost, Sample, VERSION,
+    digest,
 };
 use ir::program::Step;
 
@@ -335,7 +336,7 @@ impl Part<'_> {
 fn samples_of_list(
     list: Option<OverRules>,
     samples: &mut Vec<Sample>,
-) -> (Option<u64>, Option<Line>) {
+) -> (Option<u64>, Option<LinearCost>) {
     let Some(list) = list else { return (None, None) };
     samples.extend(list.each);
     (Some(list.rules), steepest(&list.points))
@@ -406,8 +407,8 @@ fn draw(generator: &mut Generator, rules: &Arc<str>, count: usize) {
 }
 
 /// Of the lines through points with several kinds of traffic, the one with which costs grow most.
-fn steepest(points: &[Vec<(f64, f64)>]) -> Option<Line> {
-    let lines = points.iter().filter_map(|points| Line::through(points));
+fn steepest(points: &[Vec<(f64, f64)>]) -> Option<LinearCost> {
+    let lines = points.iter().filter_map(|points| LinearCost::through(points));
     lines.max_by(|a, b| a.slope.total_cmp(&b.slope))
 }
 
@@ -417,7 +418,7 @@ fn other_cpu(cpus: &[usize], own: usize) -> Option<usize> {
 }
 
 /// The cost over the number of flows, where that is a line.
-fn per_flow(samples: &[Sample]) -> Option<Line> {
+fn per_flow(samples: &[Sample]) -> Option<LinearCost> {
     let flows = |sample: &Sample| match KINDS.iter().find(|kind| kind.name == sample.traffic)?.flows
     {
         Flows::Equal(flows) => Some(flows),
@@ -425,7 +426,7 @@ fn per_flow(samples: &[Sample]) -> Option<Line> {
     };
     let points: Vec<_> =
         samples.iter().filter_map(|sample| Some((flows(sample)?, sample.cycles))).collect();
-    Line::through(&points)
+    LinearCost::through(&points)
 }
 
 /// Samples by the names of what they are of, in the order in which they came first.

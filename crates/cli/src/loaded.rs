@@ -46,7 +46,7 @@ pub(crate) fn load_between<'a>(
     let start = Instant::now();
     let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
     match make(&mut sources, &mut files, file, &options, beside) {
-        Ok(Made { chain, models, tables, frames, .. }) => {
+        Ok(ModelledChain { chain, models, tables, frames, .. }) => {
             let elaboration = start.elapsed();
             Ok(Loaded { sources, file, chain, models, tables, frames, elaboration })
         }
@@ -55,18 +55,18 @@ pub(crate) fn load_between<'a>(
 }
 
 /// A chain whose elements were made to know what they mean.
-pub(crate) struct Made {
+pub(crate) struct ModelledChain {
     pub(crate) chain: Chain,
     pub(crate) models: Vec<Model>,
     /// By element: whether programs can look flows up in a table that it keeps.
     tables: Vec<bool>,
     /// By element: whether it makes packets of which nothing but their bytes is known.
     frames: Vec<bool>,
-    /// By element: whether workers get parts of what it gives out.
+    /// By element: whether workers get parts of what it allocates.
     pub(crate) owns_parts: Vec<bool>,
 }
 
-impl Made {
+impl ModelledChain {
     /// Where the chain meets wires.
     pub(crate) fn wires(&self) -> Wires {
         Wires::of(&self.chain.graph, |node| self.frames[node])
@@ -83,7 +83,7 @@ pub(crate) fn make(
     file: FileId,
     options: &Options,
     beside: PathBuf,
-) -> Result<Made, Vec<Diagnostic>> {
+) -> Result<ModelledChain, Vec<Diagnostic>> {
     let (chain, mut found) = compiler::elaborate(sources, file, options, files);
     let mut made_of = None;
     if let Some(chain) = &chain
@@ -102,7 +102,7 @@ pub(crate) fn make(
     }
     found.retain(|d| d.severity == Severity::Error);
     match (chain, made_of.filter(|_| !has_errors(&found))) {
-        (Some(chain), Some(elements)) => Ok(Made {
+        (Some(chain), Some(elements)) => Ok(ModelledChain {
             chain,
             models: elements.iter().map(|element| element.model()).collect(),
             tables: elements.iter().map(|element| element.flows().is_some()).collect(),

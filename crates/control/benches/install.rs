@@ -10,14 +10,14 @@
 use std::time::{Duration, Instant};
 
 use catena_control::openflow::{Mark, Plan, Switch};
-use codegen::openflow::{Action, Bits, Class, Entry, Field, Flow, text};
+use codegen::openflow::{Action, Bits, Class, Field, Flow, FlowEntry, text};
 use ir::topology::Address;
 use lab::ovs;
 
 const ROUNDS: usize = 15;
 const SIZES: [u32; 2] = [1000, 4000];
 
-fn rule(number: u32, out: u32) -> Entry {
+fn rule(number: u32, out: u32) -> FlowEntry {
     let exact = |field: Field, value: u128| Bits { field, value, mask: field.ones() };
     let when = vec![
         exact(Field::EthType, 0x800),
@@ -32,7 +32,7 @@ fn rule(number: u32, out: u32) -> Entry {
     let (cookie, actions) =
         (Class::Exit(0, number).number(), vec![Action::DecTtl, Action::Output(out)]);
     let flow = Flow { cookie, table: 1, priority: 10, when, actions, metadata: None, goto: None };
-    Entry { flow, origin: format!("rule {number}").into() }
+    FlowEntry { flow, origin: format!("rule {number}").into() }
 }
 
 fn timed(what: impl FnOnce()) -> Duration {
@@ -56,10 +56,10 @@ fn main() {
     let file = ovs.socket().with_file_name("bench.txt");
     println!("| what | ms | range |\n|---|---:|---:|");
     for size in SIZES {
-        let entries: Vec<Entry> = (0..size).map(|number| rule(number, 2)).collect();
+        let entries: Vec<FlowEntry> = (0..size).map(|number| rule(number, 2)).collect();
         let mut times: [Vec<Duration>; 4] = Default::default();
         for round in 0..ROUNDS {
-            let mut install = |entries: &[Entry]| {
+            let mut install = |entries: &[FlowEntry]| {
                 let plan = Plan::new(switch.entries().unwrap(), entries.to_vec(), mark);
                 switch.apply(&plan).unwrap();
             };

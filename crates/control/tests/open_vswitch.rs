@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catena_control::openflow::{Failure, Mark, Odd, Plan, Site, Switch};
-use codegen::openflow::{Action, Bits, Class, Entry, Field, Flow};
+use codegen::openflow::{Action, Bits, Class, Field, Flow, FlowEntry};
 use ir::topology::Address;
 use lab::ovs;
 
@@ -22,7 +22,7 @@ fn exact(field: Field, value: u128) -> Bits {
 }
 
 /// Frames to an address and port leave by a port.
-fn rule(number: u32, out: u32) -> Entry {
+fn rule(number: u32, out: u32) -> FlowEntry {
     let when = vec![
         exact(Field::EthType, 0x800),
         exact(Field::IpProto, 6),
@@ -38,10 +38,10 @@ fn rule(number: u32, out: u32) -> Entry {
         metadata: None,
         goto: None,
     };
-    Entry { flow, origin: format!("rule {number}").into() }
+    FlowEntry { flow, origin: format!("rule {number}").into() }
 }
 
-fn first() -> Entry {
+fn first() -> FlowEntry {
     let flow = Flow {
         cookie: Class::Inner(0, 0).number(),
         table: 0,
@@ -51,14 +51,14 @@ fn first() -> Entry {
         metadata: None,
         goto: Some(1),
     };
-    Entry { flow, origin: "frames of port 1".into() }
+    FlowEntry { flow, origin: "frames of port 1".into() }
 }
 
-fn chain(rules: u32) -> Vec<Entry> {
+fn chain(rules: u32) -> Vec<FlowEntry> {
     [first()].into_iter().chain((0..rules).map(|number| rule(number, 2))).collect()
 }
 
-fn install(switch: &mut Switch, entries: Vec<Entry>, mark: Mark) -> Plan {
+fn install(switch: &mut Switch, entries: Vec<FlowEntry>, mark: Mark) -> Plan {
     let plan = Plan::new(switch.entries().unwrap(), entries.clone(), mark);
     switch.apply(&plan).unwrap_or_else(|why| panic!("{why}"));
     let left = Plan::new(switch.entries().unwrap(), entries, mark);
@@ -94,7 +94,7 @@ fn a_rule_that_comes_between_changes_nothing_else() {
     let ovs = ovs::Switch::start(3);
     let mut switch = connect(&ovs);
     let mark = Mark::of("chain");
-    let list = |rules: &[u32]| -> Vec<Entry> {
+    let list = |rules: &[u32]| -> Vec<FlowEntry> {
         let one = |(at, &number): (usize, &u32)| {
             let mut entry = rule(number, 2);
             entry.flow.priority = (rules.len() - at) as u16;
@@ -168,7 +168,7 @@ fn an_entry_in_the_way_is_named_and_nothing_is_changed() {
     let before = ovs.flows(&["--no-stats", "dump-flows", "br0"]);
     let mut switch = connect(&ovs);
     let plan = Plan::new(switch.entries().unwrap(), chain(10), Mark::of("chain"));
-    let why = switch.apply(&plan).expect_err("it is in the way");
+    let why = switch.apply(&plan).expect_err("it conflicts");
     assert!(matches!(&why, Failure::Taken(_)), "{why:?}");
     let said = why.to_string();
     assert!(said.contains("frames of port 1") && said.contains("cookie=0x5"), "{said}");
@@ -182,11 +182,11 @@ fn one_refused_entry_changes_nothing() {
     let mark = Mark::of("chain");
     install(&mut switch, chain(100), mark);
     let before = ovs.flows(&["--no-stats", "dump-flows", "br0"]);
-    type Fault = (fn(&mut Entry), &'static str);
-    let unknown = |entry: &mut Entry| {
+    type Fault = (fn(&mut FlowEntry), &'static str);
+    let unknown = |entry: &mut FlowEntry| {
         entry.flow.when.retain(|bits| bits.field != Field::EthType);
     };
-    let unable = |entry: &mut Entry| entry.flow.actions = vec![Action::Output(0xffff_ff10)];
+    let unable = |entry: &mut FlowEntry| entry.flow.actions = vec![Action::Output(0xffff_ff10)];
     let faults: [Fault; 2] =
         [(unknown, "lacks the one that says that it is there"), (unable, "there is no such port")];
     for (fault, words) in faults {

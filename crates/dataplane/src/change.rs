@@ -80,7 +80,7 @@ impl fmt::Display for Fate {
 
 /// What becomes of the state of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ElementPlan {
     /// The element's full name.
     pub element: String,
     /// Its class, in the old chain if it was there.
@@ -99,7 +99,7 @@ pub struct Line {
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// By element: first those that keep something, in the old chain's order, then the new ones.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ElementPlan>,
     /// The old chain's elements, and whether each has a successor.
     kept: HashMap<String, bool>,
     /// Declared state that does not go over, by owner and name.
@@ -174,7 +174,7 @@ impl Plan {
                 }
                 Some(_) => None,
             };
-            let mut line = Line {
+            let mut line = ElementPlan {
                 element: declaration.name.clone(),
                 class: declaration.class.clone(),
                 fate: Fate::Kept,
@@ -216,7 +216,7 @@ impl Plan {
         let before: HashSet<&str> = old.elements.iter().map(|k| k.name.as_str()).collect();
         for declaration in new.elements.iter().filter(|k| !before.contains(k.name.as_str())) {
             if !declaration.state.is_empty() {
-                plan.lines.push(Line {
+                plan.lines.push(ElementPlan {
                     element: declaration.name.clone(),
                     class: declaration.class.clone(),
                     fate: Fate::New,
@@ -229,7 +229,7 @@ impl Plan {
         plan
     }
 
-    fn compare(&mut self, old: &Declaration, new: &Declaration, line: &mut Line) {
+    fn compare(&mut self, old: &Declaration, new: &Declaration, line: &mut ElementPlan) {
         let mut reasons = Vec::new();
         let mut lost = 0;
         for (name, kind) in &old.state {

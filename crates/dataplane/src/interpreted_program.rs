@@ -56,10 +56,10 @@ impl Environment for Surroundings<'_, '_> {
     }
 }
 
-fn push(cx: &mut StageContext<'_>, to: Port, packet: Packet, taker: Taker, laps: u32) {
+fn push(cx: &mut StageContext<'_>, to: Port, packet: Packet, taker: Taker, loops: u32) {
     let mut single = cx.core.batch();
     single.push(packet);
-    cx.push(to, single, taker, laps);
+    cx.push(to, single, taker, loops);
 }
 
 impl InterpretedProgram {
@@ -75,8 +75,8 @@ impl InterpretedProgram {
         match leaving.end {
             End::Push { to, native } => {
                 let taker = if native { Taker::Element } else { Taker::Stage };
-                let laps = cx.laps(exit, leaving);
-                push(cx, to, packet, taker, laps);
+                let loops = cx.loops(exit, leaving);
+                push(cx, to, packet, taker, loops);
             }
             End::Handoff { to } => {
                 push(cx, self.program.entry, packet, Taker::Continuation(to), 0);

@@ -71,7 +71,7 @@ pub(crate) trait Surroundings {
     fn classifiers(&self) -> &Library;
     /// How often packets would have come to beginnings of cycles on the path to an exit, or on that of
     /// one of its copies.
-    fn laps(&self, exit: &Exit, leaving: &Exit) -> u32;
+    fn loops(&self, exit: &Exit, leaving: &Exit) -> u32;
     /// How many elements there are.
     fn elements(&self) -> usize;
     /// The elements from which packets can get to some, these included.
@@ -97,7 +97,7 @@ struct Target {
     to: Port,
     taker: Taker,
     /// How often they would have come to beginnings of cycles.
-    laps: u32,
+    loops: u32,
     /// The elements that what goes there may get to.
     behind: BTreeSet<NodeId>,
     /// By number of those before: whether paths from there and from here may meet.
@@ -288,7 +288,7 @@ impl Pipeline {
         };
         for (step, exit) in program.exits() {
             for leaving in exit.all() {
-                let outcome = pipeline.outcome(leaving, chain.laps(exit, leaving), chain);
+                let outcome = pipeline.outcome(leaving, chain.loops(exit, leaving), chain);
                 pipeline.outcomes.push(outcome);
             }
             pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32 - 1;
@@ -382,7 +382,7 @@ impl Pipeline {
         changes.fold(MayChange::default(), MayChange::or)
     }
 
-    fn outcome(&mut self, exit: &Exit, laps: u32, chain: &dyn Surroundings) -> Outcome {
+    fn outcome(&mut self, exit: &Exit, loops: u32, chain: &dyn Surroundings) -> Outcome {
         let (mut lengths, mut counters, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for effect in &exit.effects {
             match effect {
@@ -402,7 +402,7 @@ impl Pipeline {
         let (target, dropped) = match exit.end {
             End::Push { to, native } => {
                 let taker = if native { Taker::Element } else { Taker::Stage };
-                (Some(self.target(to, taker, laps, chain)), None)
+                (Some(self.target(to, taker, loops, chain)), None)
             }
             End::Handoff { to } => {
                 let taker = Taker::Continuation(to);
@@ -424,8 +424,8 @@ impl Pipeline {
         }
     }
 
-    fn target(&mut self, to: Port, taker: Taker, laps: u32, chain: &dyn Surroundings) -> u16 {
-        let same = |t: &Target| (t.to, t.taker, t.laps) == (to, taker, laps);
+    fn target(&mut self, to: Port, taker: Taker, loops: u32, chain: &dyn Surroundings) -> u16 {
+        let same = |t: &Target| (t.to, t.taker, t.loops) == (to, taker, loops);
         let at = self.targets.iter().position(same).unwrap_or_else(|| {
             let mut changes = vec![false; self.tables.len()];
             let behind = chain.behind(to.node);
@@ -438,7 +438,7 @@ impl Pipeline {
                 behind.iter().any(|&n| self.cells.is_changed_by(n, &self.program, chain));
             let meets = self.targets.iter().map(|t| !t.behind.is_disjoint(&behind)).collect();
             let batch = None;
-            let target = Target { to, taker, laps, behind, meets, changes, changes_cells, batch };
+            let target = Target { to, taker, loops, behind, meets, changes, changes_cells, batch };
             self.targets.push(target);
             self.targets.len() - 1
         });
@@ -453,9 +453,9 @@ impl Pipeline {
         if differ == 0 && self.extra.is_empty() && self.copies.is_empty() {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
-                Some(&Target { to, taker, laps, .. }) => {
+                Some(&Target { to, taker, loops, .. }) => {
                     let whole = std::mem::replace(batch, cx.core.batch());
-                    cx.push(to, whole, taker, laps);
+                    cx.push(to, whole, taker, loops);
                 }
             }
             return;
@@ -532,11 +532,11 @@ impl Pipeline {
         let mut waiting = copies.peekable();
         let mut last = None;
         for (at, (packet, &number)) in batch.drain().zip(&decided).enumerate() {
-            while let Some((_, Delivery { to, batch, taker, laps })) =
+            while let Some((_, Delivery { to, batch, taker, loops })) =
                 extra.next_if(|(before, _)| *before == at)
             {
                 send(&mut self.used, &mut self.targets, cx);
-                cx.push(to, batch, taker, laps);
+                cx.push(to, batch, taker, loops);
             }
             let before = std::iter::from_fn(|| waiting.next_if(|copy| copy.before == at));
             let before = before.map(|copy| (copy.target, copy.packet));
@@ -559,7 +559,7 @@ fn send(used: &mut Vec<u16>, targets: &mut [Target], cx: &mut StageContext<'_>) 
     for number in used.drain(..) {
         let target = &mut targets[usize::from(number)];
         if let Some(batch) = target.batch.take() {
-            cx.push(target.to, batch, target.taker, target.laps);
+            cx.push(target.to, batch, target.taker, target.loops);
         }
     }
 }

@@ -45,7 +45,7 @@ use crate::stats::Load;
 use arrivals::Arrivals;
 pub(crate) use carry::Delivery;
 pub use carry::Taker;
-use cycles::{Cycle, Laps, MAX_TURNS, cycles};
+use cycles::{Cycle, LoopCount, MAX_TURNS, cycles};
 pub use elsewhere::Elsewhere;
 pub use handlers::Reading;
 pub use leases::{Allows, Lease, Leased};
@@ -176,7 +176,7 @@ struct Nodes {
     folder: PathBuf,
     /// Whether elements may write files.
     writes_files: bool,
-    laps: Laps,
+    loops: LoopCount,
     /// How often a burst may come to beginnings of cycles, copies included.
     max_turns: u32,
 }
@@ -302,7 +302,7 @@ impl Router {
                 globals: Vec::new(),
                 folder: PathBuf::new(),
                 writes_files: true,
-                laps: Laps::default(),
+                loops: LoopCount::default(),
                 max_turns: MAX_TURNS,
             },
             core,
@@ -392,8 +392,8 @@ impl Router {
         }
     }
 
-    /// Has packets to what elements give out brought to their workers: now, and not before, what
-    /// this router gives out counts.
+    /// Steers packets to what elements allocate to their workers: now, and not before, what
+    /// this router allocates counts.
     fn steer(&mut self) {
         let owned = self.owned();
         let Nodes { nodes, listener, .. } = &mut self.nodes;
@@ -406,7 +406,7 @@ impl Router {
         }
     }
 
-    /// What elements give out.
+    /// What elements allocate.
     fn owned(&self) -> Vec<OwnedPorts> {
         let cells = self.nodes.nodes.iter().filter_map(|node| node.cell.as_ref());
         cells.flat_map(|cell| cell.element.owned()).collect()
@@ -538,7 +538,7 @@ impl Router {
     /// Pushes packets into an input of an element, and carries them to the end of their path.
     pub fn push(&mut self, to: Port, batch: Batch) {
         self.core.now = self.clock.now();
-        self.nodes.stack.push(Delivery { to, batch, taker: Taker::Stage, laps: 0 });
+        self.nodes.stack.push(Delivery { to, batch, taker: Taker::Stage, loops: 0 });
         self.nodes.deliver(&mut self.core);
     }
 
@@ -628,7 +628,7 @@ impl Router {
         self.nodes.globals.push((name.to_string(), value.into()));
     }
 
-    /// All elements: name, class, what they dropped or noted, and what they took in or gave out.
+    /// All elements: name, class, what they dropped or noted, and what they took in or sent.
     pub fn report(&mut self) -> impl Iterator<Item = (&str, &str, &Tally, Option<Traffic>)> {
         self.nodes.settle(&mut self.core);
         self.nodes.elements().iter().map(|n| {
@@ -710,8 +710,8 @@ impl Nodes {
         for (port, mut batch) in cell.outputs.drain_reversed() {
             match self.nodes[node].leave(port, batch.len()) {
                 Some(to) => {
-                    let laps = self.laps.now;
-                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
+                    let loops = self.loops.now;
+                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, loops });
                 }
                 None => {
                     drop_all(core, &mut cell.tally, &mut batch, UNCONNECTED);

@@ -61,7 +61,7 @@ pub struct ElementStats {
     /// Packets that came to its inputs; of an element that has none, those that left it. `None` for
     /// one without ports.
     pub packets: Option<u64>,
-    /// What it took in or gave out, for a source or a sink.
+    /// What it took in or sent, for a source or a sink.
     pub traffic: Option<Traffic>,
     /// Packets and bytes of the counter that it declares, if it does.
     pub counter: Option<(u64, u64)>,

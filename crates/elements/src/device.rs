@@ -147,7 +147,7 @@ pub trait Device {
         None
     }
 
-    /// Has packets to what this worker gives out brought to it, where the device spreads packets
+    /// Steers packets to what this worker allocates to it, where the device spreads packets
     /// over workers.
     ///
     /// # Errors

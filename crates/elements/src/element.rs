@@ -118,7 +118,7 @@ pub trait Element {
         self.import("", &mut ElementState::declared(counted), 0);
     }
 
-    /// Adds to what a source took in or a sink gave out, for packets that a device in front took care of.
+    /// Adds to what a source took in or a sink sent, for packets that a device in front took care of.
     fn credit_traffic(&mut self, _packets: u64, _bytes: u64) {}
 
     /// Called once, after all elements of the chain are configured: references to others are
@@ -177,18 +177,18 @@ pub trait Element {
         false
     }
 
-    /// External addresses and ports that the element gives out, each worker its share.
+    /// External addresses and ports that the element allocates, each worker from its share.
     fn owned(&self) -> Vec<OwnedPorts> {
         Vec::new()
     }
 
-    /// Whether answers to every flow that the element makes go to what it gives out
+    /// Whether answers to every flow that the element makes go to what it allocates
     /// ([`Element::owned`]), and so find the flow's worker whatever they look like else.
     fn owns_all_flows(&self) -> bool {
         false
     }
 
-    /// Has packets to what elements give out brought to the worker whose share it is; for elements
+    /// Steers packets to what elements allocate to the worker whose share it is; for elements
     /// with devices.
     ///
     /// # Errors

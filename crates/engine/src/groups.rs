@@ -206,7 +206,7 @@ impl Grouping {
         (0..self.groups()).map(|group| self.members(group).count()).sum()
     }
 
-    /// What is to be tagged as a group. Answers to what translators give out take precedence.
+    /// What is to be tagged as a group. Answers to what translators allocate take precedence.
     pub fn tagged(&self, group: usize, tags: Tags, workers: usize) -> Tagged {
         let classes = |member: &Member| -> Vec<Class> {
             let cubes = member.class.space.cubes().iter();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nf::{
-    Arrival, Extent, Layout, Line, Mapping, Memory, Names, Offer, Page, State, Trouble, Verdict,
+    Arrival, Extent, HostEnd, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble, Verdict,
 };
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -151,19 +151,20 @@ pub(crate) fn assemble(
         input: &regions[if copies { index } else { 0 }],
         own: copies.then(|| &regions[index + 1]),
     };
-    let start = |seat: usize, environment: &dyn Environment| -> Result<(Line, Running), Failure> {
-        let nf = &spec.nfs[seat];
-        let (line, socket) = Line::pair().map_err(at)?;
-        line.set_patience(PATIENCE).map_err(at)?;
-        let output = match has_logs {
-            true => log::open(journal.folder(), &nf.name)?,
-            false => [Stdio::inherit(), Stdio::inherit()],
+    let start =
+        |seat: usize, environment: &dyn Environment| -> Result<(HostEnd, Running), Failure> {
+            let nf = &spec.nfs[seat];
+            let (line, socket) = HostEnd::pair().map_err(at)?;
+            line.set_patience(PATIENCE).map_err(at)?;
+            let output = match has_logs {
+                true => log::open(journal.folder(), &nf.name)?,
+                false => [Stdio::inherit(), Stdio::inherit()],
+            };
+            let packets = Packets::Shared(socket);
+            let start = Start { chain: number, seat, limits: nf.limits, packets, output };
+            Ok((line, environment.start(start, journal)?))
         };
-        let packets = Packets::Shared(socket);
-        let start = Start { chain: number, seat, limits: nf.limits, packets, output };
-        Ok((line, environment.start(start, journal)?))
-    };
-    let end = |all: &[(Line, Running)]| all.iter().for_each(|(_, running)| running.destroy());
+    let end = |all: &[(HostEnd, Running)]| all.iter().for_each(|(_, running)| running.destroy());
     let mut started = Vec::new();
     for (seat, environment) in environments.iter().enumerate() {
         match start(seat, environment.as_ref()) {

@@ -133,7 +133,7 @@ impl Process {
             all.split(|byte| *byte == 0).any(|of| of == line.as_bytes())
         };
         let open = |number: u32| {
-            // Once it is held, its number is nobody else's: whether it bears the mark is asked after that.
+            // Once it is held, its number is nobody else's: whether it carries the mark is asked after that.
             let process = Self::open(number)?;
             bears(number).then_some(process)
         };

@@ -118,13 +118,13 @@ pub struct FunctionCost {
     /// What it costs.
     pub cost: Cost,
     /// The cost over the number of flows, where that is a line.
-    pub per_flow: Option<Line>,
+    pub per_flow: Option<LinearCost>,
     /// How many rules or routes its longest list has that can be cut.
     #[serde(default)]
     pub rules: Option<u64>,
     /// The cost over the number of rules or routes in that list, where that is a line.
     #[serde(default)]
-    pub per_rule: Option<Line>,
+    pub per_rule: Option<LinearCost>,
 }
 
 /// What a core does of a chain within an SLO.
@@ -213,19 +213,19 @@ impl Capacity {
 
     /// Cycles of a packet, and those that a flow costs once in an epoch, on a processor of so many cycles a second; nothing if
     /// the frontier is not like that.
-    pub fn flow_costs(&self, frequency: f64) -> Option<Line> {
+    pub fn flow_costs(&self, frequency: f64) -> Option<LinearCost> {
         let cycles = frequency * self.epoch as f64 / 1e9;
         let point =
             |of: &Done| (f64::from(of.flows) / f64::from(of.median), cycles / f64::from(of.median));
         let points: Vec<_> = self.frontier.iter().filter(|p| p.median > 0).map(point).collect();
-        Line::through(&points)
+        LinearCost::through(&points)
     }
 }
 
 /// A cost that grows evenly with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Line {
+pub struct LinearCost {
     /// Cycles at none.
     pub base: f64,
     /// Cycles more for each.
@@ -235,7 +235,7 @@ pub struct Line {
 /// Share of the points' variance that a line explains at the least (its coefficient of determination).
 const FIT: f64 = 0.95;
 
-impl Line {
+impl LinearCost {
     /// The line of least squares through points of different numbers; nothing if they do not lie on one, or do not grow.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
@@ -267,7 +267,7 @@ pub struct ProgramCost {
     pub rules: Option<u64>,
     /// The cost over the number of rules or routes in that list, where that is a line.
     #[serde(default)]
-    pub per_rule: Option<Line>,
+    pub per_rule: Option<LinearCost>,
 }
 
 /// What input and output on a kind of device cost.
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn lines_go_through_points_that_lie_on_one() {
-        let line = Line::through(&[(1.0, 12.0), (2.0, 14.0), (10.0, 30.0)]).unwrap();
+        let line = LinearCost::through(&[(1.0, 12.0), (2.0, 14.0), (10.0, 30.0)]).unwrap();
         assert!((line.base - 10.0).abs() < 1e-9 && (line.slope - 2.0).abs() < 1e-9, "{line:?}");
         let others = [
             vec![(1.0, 12.0), (2.0, 30.0), (10.0, 13.0)],
@@ -420,7 +420,7 @@ mod tests {
             vec![(1.0, 10.0); 3],
         ];
         for points in others {
-            assert_eq!(Line::through(&points), None, "{points:?}");
+            assert_eq!(LinearCost::through(&points), None, "{points:?}");
         }
     }
 }

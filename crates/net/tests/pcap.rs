@@ -353,7 +353,7 @@ fn a_broken_gzip_file_delivers_what_it_holds() {
     let (packets, error) = read_bytes(&compressed[..compressed.len() / 2]);
     assert!((1..100).contains(&packets.len()), "{}", packets.len());
     let error = error.expect("an error");
-    assert!(matches!(error.kind, ErrorKind::Io(Part::Record, _)), "{error}");
+    assert!(matches!(error.kind, ErrorKind::Io(FilePart::Record, _)), "{error}");
     assert_eq!(error.offset, 24 + packets.len() as u64 * 1016);
 
     let mut corrupt = compressed;

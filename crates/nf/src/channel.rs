@@ -180,9 +180,9 @@ pub struct Offer<'a> {
 
 /// The host's end of the socket to an NF.
 #[derive(Debug)]
-pub struct Line(OwnedFd);
+pub struct HostEnd(OwnedFd);
 
-impl Line {
+impl HostEnd {
     /// A pair: the host's end, and the one that becomes the NF's standard input.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        let (line, far) = Line::pair().unwrap();
+        let (line, far) = HostEnd::pair().unwrap();
         let offered = |bytes: &[u8]| {
             rustix::io::write(&far, bytes).unwrap();
             line.expect(kind::HELLO).err().map(|why| format!("{why:?}")).unwrap_or_default()

@@ -36,7 +36,7 @@ mod runtime;
 pub mod sources;
 
 pub use abi::{LONGEST_MESSAGE, MALFORMED, MOST_COUNTERS, MOST_PACKETS, MOST_REASONS, VERSION};
-pub use channel::{Line, Names, Offer, Trouble};
+pub use channel::{HostEnd, Names, Offer, Trouble};
 pub use memory::{Mapping, Memory};
 pub use page::{Arrival, Counts, Extent, Layout, Page, State, Verdict};
 pub use runtime::{Batch, Counter, NetworkFunction, Packet, Reason, Setup, main, run};

@@ -41,4 +41,4 @@ pub use problem::{
     Switch, Wish,
 };
 pub use shape::{Group, Island, Load, Shape};
-pub use two_choices::{Asked, two_choices};
+pub use two_choices::{ProbedPlan, two_choices};

@@ -14,7 +14,7 @@ use crate::shape::Shape;
 
 /// A plan, and how many loads were asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ProbedPlan {
     /// The plan.
     pub plan: Plan,
     /// How often a server was asked.
@@ -37,7 +37,11 @@ impl Random {
 ///
 /// # Errors
 /// Why there is no plan.
-pub fn two_choices(problem: &Problem, switch: &dyn Switch, seed: u64) -> Result<Asked, NotPlaced> {
+pub fn two_choices(
+    problem: &Problem,
+    switch: &dyn Switch,
+    seed: u64,
+) -> Result<ProbedPlan, NotPlaced> {
     let rack = Rack::of(problem);
     let mut random = Random(seed);
     let mut left = Left::all(problem);
@@ -95,7 +99,7 @@ pub fn two_choices(problem: &Problem, switch: &dyn Switch, seed: u64) -> Result<
         placed.push(placed_now);
     }
     let plan = at_best_rates(problem, placed, &limits).ok_or(NotPlaced::Infeasible)?;
-    Ok(Asked { plan, loads })
+    Ok(ProbedPlan { plan, loads })
 }
 
 /// A chain on one server with as few cores as its least rate needs, and the rate that they allow.

@@ -27,7 +27,7 @@ const DEPTH: f64 = 1e6;
 
 /// A core that new flows go to. Room is given as it passes: flows are short beside the time between decisions, and one after another,
 /// each core would get all flows until it is full.
-pub(crate) struct Place {
+pub(crate) struct CoreRoom {
     core: u32,
     /// Packets a second for which there is room.
     room: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     since: u64,
 }
 
-impl Place {
+impl CoreRoom {
     fn new(core: u32, room: f64) -> Self {
         Self { core, room, packets: 0.0, since: 0 }
     }
@@ -56,7 +56,7 @@ pub(crate) enum Effect {
     /// Flows of a core go to another one.
     Migrate { from: u32, to: u32, flows: Vec<u32> },
     /// New flows go to these cores.
-    Place(Vec<Place>),
+    Place(Vec<CoreRoom>),
     /// A core goes when it has nothing any more.
     Release(u32),
 }
@@ -94,7 +94,7 @@ impl World<'_> {
                 self.sites.push(Site { policy: scaler(), cores: 0..most, units: None, asked: 0 });
             }
             Mode::Flows => {
-                self.places = (0..initial).map(|core| Place::new(core, f64::INFINITY)).collect();
+                self.places = (0..initial).map(|core| CoreRoom::new(core, f64::INFINITY)).collect();
                 self.sites.push(Site { policy: scaler(), cores: 0..most, units: None, asked: 0 });
             }
         }
@@ -189,12 +189,12 @@ impl World<'_> {
     }
 
     /// A chain that waits detached on a spare core: it starts at once (Quadrant §3.4.3).
-    fn detached(&self) -> Option<Place> {
+    fn detached(&self) -> Option<CoreRoom> {
         let most = self.setup.settings.guards.most;
         let used = self.cells.iter().filter(|of| of.role != Role::Spare).count();
         let spare = self.cells.iter().position(|of| of.role == Role::Spare)?;
         let room = self.setup.settings.quadrant.most * self.setup.most();
-        let mut place = Place::new(spare as u32, room);
+        let mut place = CoreRoom::new(spare as u32, room);
         place.refill(self.now);
         (used < most).then_some(place)
     }
@@ -336,7 +336,7 @@ impl World<'_> {
                     Effect::Migrate { from, to, flows: take(&mut busy[from as usize], packets) }
                 }
                 Action::Place { to: Core(to), room } => {
-                    places.push(Place::new(to, room));
+                    places.push(CoreRoom::new(to, room));
                     continue;
                 }
                 // Orders of core mappers and of the ingress are executed where these are asked.

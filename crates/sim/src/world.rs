@@ -4,7 +4,7 @@ use scale::{Action, Core, CoreSeen, Flow, Nanos, Observation, Policy, Role, Wait
 
 use crate::cell::{Cell, Packet, STAYS, Unit};
 use crate::chain::mapper_cycles;
-use crate::control::{Effect, Place, Site};
+use crate::control::{CoreRoom, Effect, Site};
 use crate::event::{Event, Events};
 use crate::flows::{Flows, Loan};
 use crate::report::{Report, Tally};
@@ -36,7 +36,7 @@ pub(crate) struct World<'a> {
     pub(crate) ingress: scale::IngressMapper,
     pub(crate) effects: Vec<Option<Effect>>,
     /// Where new flows go.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<CoreRoom>,
     /// Packets that came before the last decision, and how many an active flow brought between the last two.
     pub(crate) before: u64,
     pub(crate) brings: f64,

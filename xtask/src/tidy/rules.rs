@@ -88,3 +88,20 @@ pub(super) const WORDS_THAT_ARE_ALSO_ELEMENTS: [(&str, &str, &str); 2] = [
     ("crates/codegen/src/p4/read/mod.rs", "Switch", "a package of TNA"),
     ("crates/codegen/src/p4/read/syntax.rs", "Counter", "an extern of TNA"),
 ];
+
+/// Phrases that texts do not use, and the field's term for each. Of words with `|` in between, any may stand there.
+pub(super) const WORDS: [(&str, &str); 13] = [
+    ("take|takes|took|taken|taking the place|places of", "replaces, or hot-swaps"),
+    ("bring|brings|brought|bringing near", "prefetch"),
+    ("give|gives|gave|given|giving out", "allocated"),
+    ("bear|bears|bore|bearing a|the mark", "is traced, or carries a trace id"),
+    ("carry|carries|carried|carrying out", "executed, or run"),
+    ("parted", "partitioned"),
+    ("large page|pages", "huge pages"),
+    ("made|taken aside", "built in the background"),
+    ("scout|scouts", "lookahead"),
+    ("heirloom|heirlooms", "state that is carried over"),
+    ("seldom", "rarely"),
+    ("plainly", "simply, or what exactly"),
+    ("way|ways", "path; of dispatch and I/O, mode; of links, direction"),
+];

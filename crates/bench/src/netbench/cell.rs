@@ -107,9 +107,9 @@ pub fn write_state(state: State) -> String {
 }
 
 /// What was made, which goes with this.
-pub(super) struct Made(Option<Journal>);
+pub(super) struct OwnedResources(Option<Journal>);
 
-impl Made {
+impl OwnedResources {
     /// Nothing yet.
     pub(super) fn begin(folder: &Path) -> Result<Self, Failure> {
         Ok(Self(Some(Journal::begin(folder)?)))
@@ -120,7 +120,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for OwnedResources {
     fn drop(&mut self) {
         // What is not gone stands in the journal still, and the next run takes it down.
         self.0.take().map(Journal::take_down);
@@ -146,7 +146,7 @@ pub(super) fn run(
 ) -> Result<Sample, Broken> {
     let begin = Instant::now();
     let carrier: Carrier = cell.io.parse().map_err(Broken::Failed)?;
-    let mut made = Made::begin(folder)?;
+    let mut made = OwnedResources::begin(folder)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut namespaces = Vec::new();
     for port in 0..2 * cell.pairs {

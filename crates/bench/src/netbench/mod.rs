@@ -284,7 +284,7 @@ pub fn measure(
         let of_switch = request.cells.iter().map(|cell| cell.cores).max().unwrap_or(1);
         let (_, quiet) = setting.cores(of_switch);
         let words = |why: Failure| why.to_string();
-        let made = host.insert(cell::Made::begin(&folder).map_err(words)?);
+        let made = host.insert(cell::OwnedResources::begin(&folder).map_err(words)?);
         let tuned = tuning::tune(made.journal(), &request.cpus, quiet).map_err(words)?;
         let not_set = tuned.not_set.into_iter().map(|what| format!("not set: {what}"));
         results.settings = tuned.set.into_iter().chain(not_set).collect();

@@ -272,12 +272,12 @@ pub(super) mod tests {
     /// Sets of lines or pages, the one that was used last first.
     struct Lru {
         sets: Vec<Vec<u64>>,
-        ways: usize,
+        associativity: usize,
     }
 
     impl Lru {
-        fn new(entries: usize, ways: usize) -> Self {
-            Self { sets: vec![Vec::new(); entries / ways], ways }
+        fn new(entries: usize, associativity: usize) -> Self {
+            Self { sets: vec![Vec::new(); entries / associativity], associativity }
         }
 
         /// Whether it holds this; it does from now on.
@@ -289,7 +289,7 @@ pub(super) mod tests {
                 Some(at) => set[..=at].rotate_right(1),
                 None => {
                     set.insert(0, key);
-                    set.truncate(self.ways);
+                    set.truncate(self.associativity);
                 }
             }
             found.is_some()
@@ -310,7 +310,8 @@ pub(super) mod tests {
     impl Simulated {
         fn new() -> Self {
             let sources = [Source::L1, Source::L2, Source::L3];
-            let cache = |((bytes, ways), source)| (Lru::new(bytes / LINE, ways), source);
+            let cache =
+                |((bytes, associativity), source)| (Lru::new(bytes / LINE, associativity), source);
             let costs = [1.0, 4.0, 14.0, 80.0, 0.0, 2.0, 10.0, 1000.0, 40.0];
             Self {
                 caches: SIMULATED.into_iter().zip(sources).map(cache).collect(),

@@ -20,7 +20,7 @@ use clap::Args;
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::{Binding, Choice};
 use dataplane::worker;
-use ir::costs::{Cost, CostProfile, Line};
+use ir::costs::{Cost, CostProfile, LinearCost};
 use view::table::Table;
 
 use crate::failure::Failure;
@@ -350,7 +350,7 @@ fn render_costs(profile: &CostProfile) -> String {
     for function in &profile.functions {
         row(&mut table, &function.name, &function.cost);
     }
-    let line = |what: &str, name: &str, line: &Line| {
+    let line = |what: &str, name: &str, line: &LinearCost| {
         format!("{name}: {:.1} cycles and {:.4} for each {what}\n", line.base, line.slope)
     };
     let of_functions = profile.functions.iter().flat_map(|function| {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use codegen::openflow::{self, Class, Entry};
+use codegen::openflow::{self, Class, FlowEntry};
 use codegen::{Device, Target, ebpf};
 use compiler::Chain;
 use compiler::partition::Compiled;
@@ -515,7 +515,7 @@ impl Over {
 }
 
 /// The first few entries, a line for each.
-fn few(all: &[&Entry], shown: impl Fn(&Entry) -> String) -> String {
+fn few(all: &[&FlowEntry], shown: impl Fn(&FlowEntry) -> String) -> String {
     let mut lines: Vec<String> =
         all.iter().take(FEW).map(|entry| format!("  │     {}", shown(entry))).collect();
     if all.len() > FEW {
@@ -531,7 +531,7 @@ const FEW: usize = 4;
 fn places(target: &str, device: &Device<'_>) -> BTreeMap<(usize, StepId), String> {
     let mut places: BTreeMap<(usize, StepId), String> = BTreeMap::new();
     if let Some(Ok(entries)) = openflow::entries(target, device) {
-        let mut all: BTreeMap<(usize, StepId), Vec<&Entry>> = BTreeMap::new();
+        let mut all: BTreeMap<(usize, StepId), Vec<&FlowEntry>> = BTreeMap::new();
         for entry in &entries {
             if let Some(Class::Exit(segment, step) | Class::Inner(segment, step)) =
                 Class::of(entry.flow.cookie)
@@ -541,7 +541,7 @@ fn places(target: &str, device: &Device<'_>) -> BTreeMap<(usize, StepId), String
         }
         for (at, entries) in all {
             // Cookies are numbered by who installs them.
-            let shown = |entry: &Entry| {
+            let shown = |entry: &FlowEntry| {
                 let text = entry.flow.to_string();
                 let bare = text.split_once(',').map_or("", |(_, rest)| rest);
                 format!("{bare}  # {}", entry.origin)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use compiler::partition;
 use dataplane::all_cores::AllCores;
-use dataplane::change::{Fate, Line};
+use dataplane::change::{ElementPlan, Fate};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::{
@@ -524,7 +524,7 @@ impl Observer for Reporter {
 fn what_is_lost(changed: &Changed) -> String {
     let lines = changed.plan.lines.iter();
     let lost = lines.filter(|line| matches!(line.fate, Fate::Lost | Fate::Partly));
-    let line = |line: &Line| {
+    let line = |line: &ElementPlan| {
         let (packets, flows) = (line.holding.packets, line.holding.flows);
         let (element, fate, why) = (&line.element, line.fate, &line.why);
         format!("{element}: its state is {fate} ({flows} flows, {packets} packets): {why}\n")

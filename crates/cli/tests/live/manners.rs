@@ -619,7 +619,7 @@ fn the_next_best_way_is_taken_with_a_word_why() {
         "eth0: af-packet-mmsg, shared with another catena (process {process}), mtu 1500; not af-xdp: another XDP"
     );
     assert!(told.contains(&line), "{told}");
-    // Who shares it is in the way of a third, who does not.
+    // Who shares it excludes a third, who does not.
     lab.refusal("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
     first.stop();
     second.stop();

@@ -238,7 +238,7 @@ fn interfaces_of_others_are_left_alone() {
         "{refused}"
     );
     let (well, status) = nic.told(&["--status"]);
-    assert!(!well && status.contains("id ") && status.contains("; in the way"), "{status}");
+    assert!(!well && status.contains("id ") && status.contains("; conflict"), "{status}");
     assert!(status.contains("has to be removed before --install"), "{status}");
     let (_, removed) = nic.told(&["--remove"]);
     assert!(removed.contains("no program of the chain is there"), "{removed}");

@@ -230,7 +230,7 @@ fn both_directions_of_a_flow_meet_on_one_worker() {
     }
 }
 
-/// Answers come to addresses and ports that a worker gave out, and find that worker.
+/// Answers come to addresses and ports that a worker allocated, and find that worker.
 #[test]
 fn answers_through_nat_find_their_worker() {
     if !possible() {

@@ -2,7 +2,7 @@
 
 use super::emit::exit::{TAG, ports_map};
 use super::emit::{ADJUST_HEAD, REDIRECT_MAP, XDP_DROP};
-use super::insn::{self, Cond, Line};
+use super::insn::{self, AsmLine, Cond};
 use super::object::{Code, Object};
 
 /// Where a `struct xdp_md` has the frame's first byte, and the one behind its last.
@@ -21,37 +21,37 @@ pub fn back(object: &mut Object) {
     let in_frame = |number: u16| number.to_be().into();
     let [load, rest] = insn::load_map(1, 0);
     let lines = [
-        Line::Do(insn::copy(6, 1)),
-        Line::Do(insn::load_memory(insn::WORD, 2, 6, DATA)),
-        Line::Do(insn::load_memory(insn::WORD, 3, 6, DATA_END)),
-        Line::Do(insn::copy(4, 2)),
-        Line::Do(insn::advance(4, 18)),
-        Line::If(insn::GREATER, 4, 3, 0, "drop"),
-        Line::Do(insn::load_memory(insn::HALF, 4, 2, 12)),
-        Line::If(Cond::Ne.number(), 4, 0, in_frame(TAG), "drop"),
-        Line::Do(insn::load_memory(insn::HALF, 7, 2, 14)),
-        Line::Do(insn::from_network(7, 16)),
-        Line::Do(insn::and(7, 0xfff)),
+        AsmLine::Do(insn::copy(6, 1)),
+        AsmLine::Do(insn::load_memory(insn::WORD, 2, 6, DATA)),
+        AsmLine::Do(insn::load_memory(insn::WORD, 3, 6, DATA_END)),
+        AsmLine::Do(insn::copy(4, 2)),
+        AsmLine::Do(insn::advance(4, 18)),
+        AsmLine::If(insn::GREATER, 4, 3, 0, "drop"),
+        AsmLine::Do(insn::load_memory(insn::HALF, 4, 2, 12)),
+        AsmLine::If(Cond::Ne.number(), 4, 0, in_frame(TAG), "drop"),
+        AsmLine::Do(insn::load_memory(insn::HALF, 7, 2, 14)),
+        AsmLine::Do(insn::from_network(7, 16)),
+        AsmLine::Do(insn::and(7, 0xfff)),
         // The addresses move to where the tag was.
-        Line::Do(insn::load_memory(insn::WORD, 4, 2, 8)),
-        Line::Do(insn::load_memory(insn::WORD, 5, 2, 4)),
-        Line::Do(insn::load_memory(insn::WORD, 3, 2, 0)),
-        Line::Do(insn::store_memory(insn::WORD, 2, 12, 4)),
-        Line::Do(insn::store_memory(insn::WORD, 2, 8, 5)),
-        Line::Do(insn::store_memory(insn::WORD, 2, 4, 3)),
-        Line::Do(insn::copy(1, 6)),
-        Line::Do(insn::set(2, 4)),
-        Line::Do(insn::call(ADJUST_HEAD)),
-        Line::If(insn::NOT_EQUAL, 0, 0, 0, "drop"),
-        Line::Do(load),
-        Line::Do(rest),
-        Line::Do(insn::copy(2, 7)),
-        Line::Do(insn::set(3, XDP_DROP)),
-        Line::Do(insn::call(REDIRECT_MAP)),
-        Line::Do(insn::EXIT),
-        Line::Label("drop"),
-        Line::Do(insn::set(0, XDP_DROP)),
-        Line::Do(insn::EXIT),
+        AsmLine::Do(insn::load_memory(insn::WORD, 4, 2, 8)),
+        AsmLine::Do(insn::load_memory(insn::WORD, 5, 2, 4)),
+        AsmLine::Do(insn::load_memory(insn::WORD, 3, 2, 0)),
+        AsmLine::Do(insn::store_memory(insn::WORD, 2, 12, 4)),
+        AsmLine::Do(insn::store_memory(insn::WORD, 2, 8, 5)),
+        AsmLine::Do(insn::store_memory(insn::WORD, 2, 4, 3)),
+        AsmLine::Do(insn::copy(1, 6)),
+        AsmLine::Do(insn::set(2, 4)),
+        AsmLine::Do(insn::call(ADJUST_HEAD)),
+        AsmLine::If(insn::NOT_EQUAL, 0, 0, 0, "drop"),
+        AsmLine::Do(load),
+        AsmLine::Do(rest),
+        AsmLine::Do(insn::copy(2, 7)),
+        AsmLine::Do(insn::set(3, XDP_DROP)),
+        AsmLine::Do(insn::call(REDIRECT_MAP)),
+        AsmLine::Do(insn::EXIT),
+        AsmLine::Label("drop"),
+        AsmLine::Do(insn::set(0, XDP_DROP)),
+        AsmLine::Do(insn::EXIT),
     ];
     let words = insn::assemble(&lines).unwrap_or_default();
     let place = words.iter().position(|word| *word == load).unwrap_or_default();

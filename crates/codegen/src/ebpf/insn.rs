@@ -227,7 +227,7 @@ pub const fn opposite(code: u8) -> Option<u8> {
 
 /// A line of a program.
 #[derive(Clone, Copy, Debug)]
-pub enum Line<L = &'static str> {
+pub enum AsmLine<L = &'static str> {
     /// An instruction that is no jump, or one half of one of two words.
     Do(u64),
     /// Jumps to a label if register and register or number compare so.
@@ -258,7 +258,7 @@ const NEAR: i32 = 1 << 13;
 ///
 /// # Errors
 /// If a jump leads too far, or to no label.
-pub fn assemble<L: Copy + Eq + Hash>(lines: &[Line<L>]) -> Result<Vec<u64>, TooFar> {
+pub fn assemble<L: Copy + Eq + Hash>(lines: &[AsmLine<L>]) -> Result<Vec<u64>, TooFar> {
     assemble_lines(lines).map(|(words, _)| words)
 }
 
@@ -268,7 +268,7 @@ pub fn assemble<L: Copy + Eq + Hash>(lines: &[Line<L>]) -> Result<Vec<u64>, TooF
 /// # Errors
 /// Those of [`assemble`].
 pub fn assemble_lines<L: Copy + Eq + Hash>(
-    lines: &[Line<L>],
+    lines: &[AsmLine<L>],
 ) -> Result<(Vec<u64>, Vec<usize>), TooFar> {
     let mut is_far = vec![false; lines.len()];
     loop {
@@ -276,8 +276,8 @@ pub fn assemble_lines<L: Copy + Eq + Hash>(
         for (line, is_far) in lines.iter().zip(&is_far) {
             starts.push(count);
             match line {
-                Line::Label(label) => drop(labels.insert(*label, count)),
-                Line::Do(_) | Line::If(..) => count += 1 + usize::from(*is_far),
+                AsmLine::Label(label) => drop(labels.insert(*label, count)),
+                AsmLine::Do(_) | AsmLine::If(..) => count += 1 + usize::from(*is_far),
             }
         }
         starts.push(count);
@@ -289,9 +289,9 @@ pub fn assemble_lines<L: Copy + Eq + Hash>(
         let (mut words, mut grown) = (Vec::with_capacity(count), false);
         for (at, line) in lines.iter().enumerate() {
             match line {
-                Line::Label(_) => {}
-                Line::Do(word) => words.push(*word),
-                Line::If(code, left, right, number, to) => {
+                AsmLine::Label(_) => {}
+                AsmLine::Do(word) => words.push(*word),
+                AsmLine::If(code, left, right, number, to) => {
                     let by = by(at, to)?;
                     let near = i16::try_from(by).ok().filter(|_| (-NEAR..NEAR).contains(&by));
                     match near {
@@ -322,14 +322,14 @@ mod tests {
 
     #[test]
     fn jumps_count_from_the_next_instruction() {
-        let line = |to| Line::If(EQUAL, 1, 0, 7, to);
-        let lines = [line("end"), Line::Do(EXIT), Line::Label("end"), Line::Do(EXIT)];
+        let line = |to| AsmLine::If(EQUAL, 1, 0, 7, to);
+        let lines = [line("end"), AsmLine::Do(EXIT), AsmLine::Label("end"), AsmLine::Do(EXIT)];
         let words = assemble(&lines).unwrap();
         assert_eq!(words, [instruction(EQUAL, 1, 0, 1, 7), EXIT, EXIT]);
         assert_eq!(assemble(&[line("nowhere")]), Err(TooFar));
-        let mut far = vec![Line::If(ALWAYS, 0, 0, 0, "end")];
-        far.resize(40_001, Line::Do(EXIT));
-        far.extend([Line::Label("end"), Line::Do(EXIT)]);
+        let mut far = vec![AsmLine::If(ALWAYS, 0, 0, 0, "end")];
+        far.resize(40_001, AsmLine::Do(EXIT));
+        far.extend([AsmLine::Label("end"), AsmLine::Do(EXIT)]);
         assert_eq!(assemble(&far).unwrap()[0], instruction(0x06, 0, 0, 0, 40_000));
         far[0] = line("end");
         let (words, starts) = assemble_lines(&far).unwrap();

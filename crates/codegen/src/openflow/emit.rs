@@ -9,7 +9,7 @@ use net::wire::ip_protocol;
 use super::Dialect;
 use super::action::Action;
 use super::condition::{Conditions, Match, TAGGED};
-use super::flow::{self, Bits, Class, Entry, Field, Flow, IN_PORT};
+use super::flow::{self, Bits, Class, Field, Flow, FlowEntry, IN_PORT};
 use super::table::{Graph, Node};
 use crate::rule::Key as _;
 use crate::{Device, Lack};
@@ -27,7 +27,7 @@ const OF_OTHER_TAGS: u16 = 1;
 /// Entries of a device.
 pub(super) struct Emitted {
     /// In the order of their tables.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<FlowEntry>,
     /// By table: the segment and step that most of its entries are for.
     pub(super) steps: Vec<(usize, StepId)>,
 }
@@ -102,7 +102,7 @@ struct Emitter<'a> {
     states: BTreeMap<(usize, usize), (usize, Option<u32>)>,
     /// What the next entries are for.
     origin: Arc<str>,
-    out: Vec<Entry>,
+    out: Vec<FlowEntry>,
 }
 
 /// The place of an error.
@@ -160,7 +160,7 @@ impl Emitter<'_> {
         let when = Conditions::exact(Match::InPort, server.into()).and(&tagged);
         let first = self.out.len();
         self.entry(segment, 0, OF_PORTS, &when.unwrap_or_default(), root)?;
-        for Entry { flow, .. } in &mut self.out[first..] {
+        for FlowEntry { flow, .. } in &mut self.out[first..] {
             flow.actions.insert(0, flow::Action::PopVlan);
         }
         Ok(())
@@ -327,7 +327,7 @@ impl Emitter<'_> {
         when.sort_unstable();
         let cookie = class.number();
         let flow = Flow { cookie, table, priority, when, actions, metadata, goto };
-        self.out.push(Entry { flow, origin: Arc::clone(&self.origin) });
+        self.out.push(FlowEntry { flow, origin: Arc::clone(&self.origin) });
     }
 }
 

@@ -339,7 +339,7 @@ impl fmt::Display for Flow {
 
 /// An entry that a chain was compiled to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FlowEntry {
     /// What the switch is given.
     pub flow: Flow,
     /// The element, or its rule, with file and line; or what it is for.
@@ -347,11 +347,11 @@ pub struct Entry {
 }
 
 /// Entries as `ovs-ofctl add-flows` reads them.
-pub(super) fn text(entries: &[Entry], head: &[&str]) -> String {
+pub(super) fn text(entries: &[FlowEntry], head: &[&str]) -> String {
     use fmt::Write as _;
     let mut text: String = head.iter().map(|line| format!("# {line}\n")).collect();
     let mut last: Option<&Arc<str>> = None;
-    for Entry { flow, origin } in entries {
+    for FlowEntry { flow, origin } in entries {
         if last.replace(origin) != Some(origin) && !origin.is_empty() {
             // A string takes whatever is written.
             let _ = writeln!(text, "# {origin}");

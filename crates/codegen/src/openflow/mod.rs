@@ -26,7 +26,7 @@ use ir::program::StepId;
 use crate::rule::{self, Packets};
 use crate::{Device, File, Lack, Presumed, Presumption, Tables, Target, Unread};
 
-pub use flow::{Action, Bits, Class, Entry, Field, Flow, IN_PORT, Key};
+pub use flow::{Action, Bits, Class, Field, Flow, FlowEntry, IN_PORT, Key};
 
 /// The file of flow entries.
 const FLOWS: &str = "flows.txt";
@@ -63,20 +63,20 @@ pub(crate) static OVS: OpenFlow = OpenFlow(Dialect::OpenVSwitch);
 pub fn entries(
     target: &str,
     device: &Device<'_>,
-) -> Option<Result<Vec<Entry>, (usize, StepId, Lack)>> {
+) -> Option<Result<Vec<FlowEntry>, (usize, StepId, Lack)>> {
     let of = [&OPENFLOW, &OVS].into_iter().find(|of| of.name() == target)?;
     Some(emit::emit(of.0, device).map(|emitted| emitted.entries))
 }
 
 /// Entries as the text that [`Target::emit`] writes for a target.
-pub fn text(target: &str, entries: &[Entry]) -> Option<String> {
+pub fn text(target: &str, entries: &[FlowEntry]) -> Option<String> {
     let of = [&OPENFLOW, &OVS].into_iter().find(|of| of.name() == target)?;
     Some(of.text(entries))
 }
 
 impl OpenFlow {
     /// The text of entries.
-    fn text(&self, entries: &[Entry]) -> String {
+    fn text(&self, entries: &[FlowEntry]) -> String {
         let load = format!("Load with: ovs-ofctl -O OpenFlow13 --bundle add-flows BRIDGE {FLOWS}");
         let fragments = "First fragments show their ports after: ovs-ofctl -O OpenFlow13 set-frags BRIDGE nx-match";
         match self.0 {

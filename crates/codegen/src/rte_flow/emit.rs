@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::action::Action;
 use super::exact;
-use super::field::{Conditions, Key, Line};
+use super::field::{Conditions, Key, ListRule};
 use super::{COMMANDS, Driver, JSON, TRANSPORTS};
 use crate::rule::{self, Key as _, Node};
 use crate::{Device, File, Lack};
@@ -115,15 +115,20 @@ impl Emitter<'_> {
         let mut rules = Vec::new();
         if let Node::Exit { .. } = lists.nodes[lists.root] {
             if driver.takes_rest() {
-                let rest =
-                    Line { order: 0, when: Conditions::default(), to: lists.root, origin: None };
+                let rest = ListRule {
+                    order: 0,
+                    when: Conditions::default(),
+                    to: lists.root,
+                    origin: None,
+                };
                 rules.push(self.rule(0, 0, &rest)?);
             }
             return Ok(rules);
         }
         if driver.groups {
             // The first group is the smallest and slowest of these cards.
-            let rest = Line { order: 0, when: Conditions::default(), to: lists.root, origin: None };
+            let rest =
+                ListRule { order: 0, when: Conditions::default(), to: lists.root, origin: None };
             rules.push(self.rule(0, 0, &rest)?);
         }
         for &node in &lists.order {
@@ -151,7 +156,7 @@ impl Emitter<'_> {
         Ok(rules)
     }
 
-    fn rule(&self, group: u32, priority: usize, line: &Line) -> Result<Rule, (StepId, Lack)> {
+    fn rule(&self, group: u32, priority: usize, line: &ListRule) -> Result<Rule, (StepId, Lack)> {
         let origin = line.origin.map_or_else(String::new, |(element, span)| {
             (self.device.origin)(element, span).replace(['\n', '\r'], " ")
         });

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use net::wire::{ether_type, ip_protocol};
 
-use super::field::{Conditions, Key, Line};
+use super::field::{Conditions, Key, ListRule};
 use super::{Driver, Masks};
 use crate::rule::Key as _;
 
@@ -31,7 +31,7 @@ fn shape(when: &Conditions) -> Option<Shape> {
 }
 
 /// By pattern of a list in order of precedence: whether it is kept.
-pub(super) fn kept(driver: &Driver, lines: &[Line]) -> Vec<bool> {
+pub(super) fn kept(driver: &Driver, lines: &[ListRule]) -> Vec<bool> {
     // The fields that most patterns look at are those that the card is given.
     let mut counts: BTreeMap<Shape, usize> = BTreeMap::new();
     let shapes: Vec<Option<Shape>> = lines.iter().map(|line| shape(&line.when)).collect();
@@ -47,7 +47,7 @@ pub(super) fn kept(driver: &Driver, lines: &[Line]) -> Vec<bool> {
     }
     let chosen: BTreeSet<&Shape> = chosen.into_values().map(|of| of.1).collect();
     let mut kept = Vec::with_capacity(lines.len());
-    let (mut lost, mut held): (Vec<&Line>, Vec<(&Line, &Shape)>) = (Vec::new(), Vec::new());
+    let (mut lost, mut held): (Vec<&ListRule>, Vec<(&ListRule, &Shape)>) = (Vec::new(), Vec::new());
     for (line, shape) in lines.iter().zip(&shapes) {
         let fits = shape.as_ref().is_some_and(|shape| {
             is_possible(driver, shape) && chosen.contains(&common(driver, shape))

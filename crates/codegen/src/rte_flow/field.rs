@@ -59,7 +59,7 @@ const MOST_ALTERNATIVES: usize = 1 << 12;
 pub(crate) type Conditions = rule::Conditions<Key>;
 
 /// A pattern of a list, and where it leads.
-pub(super) type Line = rule::Line<Key>;
+pub(super) type ListRule = rule::ListRule<Key>;
 
 /// Where on a card a number is that a program tests.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -93,7 +93,7 @@ pub(crate) type Origin = Option<(NodeId, Option<Span>)>;
 
 /// A rule of a list.
 #[derive(Clone, Debug)]
-pub(crate) struct Line<K> {
+pub(crate) struct ListRule<K> {
     /// Rules of lower order come first; those of one order do not meet, or lead to one place.
     pub(crate) order: usize,
     pub(crate) when: Conditions<K>,
@@ -105,7 +105,7 @@ pub(crate) struct Line<K> {
 #[derive(Clone, Debug)]
 pub(crate) enum Node<K, E> {
     /// A list in order of precedence; its last rule matches everything.
-    List { step: StepId, lines: Vec<Line<K>> },
+    List { step: StepId, lines: Vec<ListRule<K>> },
     /// The end of a path.
     Exit { step: StepId, exit: E },
 }
@@ -429,14 +429,14 @@ impl<M: Matcher> Builder<'_, M> {
                     let origin = Some((*element, rule.span));
                     for cube in rule.cubes.iter() {
                         let all = sight.conjunctions(keys, cube)?.into_iter();
-                        lines.extend(all.map(|when| Line { order: 0, when, to, origin }));
+                        lines.extend(all.map(|when| ListRule { order: 0, when, to, origin }));
                     }
                     room::<M>(lines.len())?;
                 }
                 grouped(&mut lines);
                 let order = lines.last().map_or(0, |line| line.order + 1);
                 let (when, to) = (Conditions::default(), self.node(*otherwise, rows));
-                lines.push(Line { order, when, to, origin: Some((*element, None)) });
+                lines.push(ListRule { order, when, to, origin: Some((*element, None)) });
                 lines
             }
             Step::Lookup { lookup, hit, miss } => {
@@ -456,11 +456,11 @@ impl<M: Matcher> Builder<'_, M> {
                     let mask = ones(bits) & !ones(bits - u32::from(entry.length));
                     let when = needs.and(&Conditions::masked(key, entry.prefix, mask));
                     let order = usize::from(key.width() - entry.length);
-                    lines.extend(when.map(|when| Line { order, when, to, origin }));
+                    lines.extend(when.map(|when| ListRule { order, when, to, origin }));
                 }
                 lines.sort_by_key(|line| line.order);
                 let (when, to) = (Conditions::default(), self.node(*miss, rows));
-                lines.push(Line { order: usize::from(key.width()) + 1, when, to, origin });
+                lines.push(ListRule { order: usize::from(key.width()) + 1, when, to, origin });
                 lines
             }
         };
@@ -469,21 +469,21 @@ impl<M: Matcher> Builder<'_, M> {
 }
 
 /// Rules of which the last alone meets others.
-fn apart<K>(cases: Vec<(Conditions<K>, usize)>, element: NodeId) -> Vec<Line<K>> {
+fn apart<K>(cases: Vec<(Conditions<K>, usize)>, element: NodeId) -> Vec<ListRule<K>> {
     let last = cases.len().saturating_sub(1);
     let origin = Some((element, None));
-    let line = |(at, (when, to))| Line { order: usize::from(at == last), when, to, origin };
+    let line = |(at, (when, to))| ListRule { order: usize::from(at == last), when, to, origin };
     cases.into_iter().enumerate().map(line).collect()
 }
 
 /// Gives rules in order as few different orders as a look at their neighbours allows.
-fn grouped<K: Key>(lines: &mut [Line<K>]) {
+fn grouped<K: Key>(lines: &mut [ListRule<K>]) {
     let (mut begin, mut order) = (0, 0);
     for at in 0..lines.len() {
         let (before, rest) = lines.split_at_mut(at);
         let Some(line) = rest.first_mut() else { break };
         let group = &before[begin..];
-        let apart = |other: &Line<K>| other.to == line.to || !other.when.meets(&line.when);
+        let apart = |other: &ListRule<K>| other.to == line.to || !other.when.meets(&line.when);
         if at > begin && !(group.len() < MOST_COMPARED && group.iter().all(apart)) {
             (begin, order) = (at, order + 1);
         }
@@ -526,7 +526,7 @@ impl<K: Key, E: Default> Lists<K, E> {
         Ok(lists)
     }
 
-    pub(crate) fn lines(&self, node: usize) -> &[Line<K>] {
+    pub(crate) fn lines(&self, node: usize) -> &[ListRule<K>] {
         match &self.nodes[node] {
             Node::List { lines, .. } => lines,
             Node::Exit { .. } => &[],
@@ -558,11 +558,11 @@ impl<K: Key, E: Default> Lists<K, E> {
 
     fn expanded<M: Matcher>(
         &self,
-        lines: &[Line<K>],
+        lines: &[ListRule<K>],
         merged: &[bool],
-    ) -> Result<Vec<Line<K>>, Lack> {
+    ) -> Result<Vec<ListRule<K>>, Lack> {
         // Within an order, rules keep that of the lists that they lead to.
-        let mut all: Vec<((usize, usize), Line<K>)> = Vec::with_capacity(lines.len());
+        let mut all: Vec<((usize, usize), ListRule<K>)> = Vec::with_capacity(lines.len());
         for line in lines {
             if !merged[line.to] {
                 all.push(((line.order, 0), line.clone()));
@@ -576,7 +576,7 @@ impl<K: Key, E: Default> Lists<K, E> {
                     (outer, inner) => inner.or(outer),
                 };
                 let key = (line.order, inner.order);
-                all.push((key, Line { order: 0, when, to: inner.to, origin }));
+                all.push((key, ListRule { order: 0, when, to: inner.to, origin }));
                 room::<M>(all.len())?;
             }
         }
@@ -586,14 +586,14 @@ impl<K: Key, E: Default> Lists<K, E> {
 }
 
 /// Leaves out rules that decide nothing, and numbers orders without gaps.
-fn simplified<K: Key>(mut lines: Vec<((usize, usize), Line<K>)>) -> Vec<Line<K>> {
+fn simplified<K: Key>(mut lines: Vec<((usize, usize), ListRule<K>)>) -> Vec<ListRule<K>> {
     let Some(last) = lines.pop() else { return Vec::new() };
     while lines.last().is_some_and(|(_, line)| line.to == last.1.to) {
         lines.pop();
     }
     lines.push(last);
     let compares = lines.len() <= MOST_COMPARED;
-    let mut kept: Vec<Line<K>> = Vec::with_capacity(lines.len());
+    let mut kept: Vec<ListRule<K>> = Vec::with_capacity(lines.len());
     let (mut order, mut before) = (0, None);
     for (key, mut line) in lines {
         if compares && kept.iter().any(|earlier| earlier.when.covers(&line.when)) {

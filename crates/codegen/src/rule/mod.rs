@@ -12,7 +12,7 @@ use ir::program::{LookupId, Program, Step, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 pub(crate) use conditions::{Conditions, Key};
-pub(crate) use lists::{Line, Lists, Matcher, Node, Packets, decide, does, lack};
+pub(crate) use lists::{ListRule, Lists, Matcher, Node, Packets, decide, does, lack};
 
 /// The bits of the packet that a term is.
 pub(crate) fn input_bits(program: &Program, term: TermId) -> Option<Field> {

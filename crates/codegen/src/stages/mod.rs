@@ -27,5 +27,5 @@ pub use pipeline::{
     Action, Branch, BranchId, Decision, Field, FieldId, Guard, Key, MatchKind, Pipeline, Table,
     TableId,
 };
-pub use place::{Part, Placement, StageRange, Unplaceable, place};
+pub use place::{Placement, StageRange, TablePart, Unplaceable, place};
 pub use simplify::simplified;

@@ -15,7 +15,7 @@ use super::pipeline::{Pipeline, TableId};
 
 /// A part of a table in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+pub struct TablePart {
     /// The stage, from 0.
     pub stage: u32,
     /// The table.
@@ -47,7 +47,7 @@ pub struct Placement {
     /// Stages that any placement takes at least.
     pub bound: u32,
     /// Parts, in order of stages.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TablePart>,
     /// By table.
     pub places: Vec<StageRange>,
     /// By stage: what is taken.
@@ -145,8 +145,8 @@ pub fn place(pipeline: &Pipeline, stages: &Stages) -> Result<Placement, Unplacea
     let allocation = Allocation::new(pipeline, stages).map_err(Unplaceable::Fields)?;
     let problem = Problem::new(pipeline, stages, dependences(pipeline, &allocation))?;
     let bound = problem.bound();
-    let mut best: Option<Vec<Part>> = None;
-    let end = |parts: &[Part]| parts.iter().map(|part| part.stage + 1).max().unwrap_or(0);
+    let mut best: Option<Vec<TablePart>> = None;
+    let end = |parts: &[TablePart]| parts.iter().map(|part| part.stage + 1).max().unwrap_or(0);
     for plan in PLANS {
         let Some(parts) = problem.schedule(plan, MOST_STAGES) else { continue };
         if best.as_ref().is_none_or(|best| end(&parts) < end(best)) {
@@ -286,7 +286,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Puts tables into at most so many stages.
-    fn schedule(&self, (order, division): (Order, Division), most: u32) -> Option<Vec<Part>> {
+    fn schedule(&self, (order, division): (Order, Division), most: u32) -> Option<Vec<TablePart>> {
         let n = self.demands.len();
         let mut waiting: Vec<usize> = (0..n).collect();
         let key = |&at: &usize| match order {
@@ -325,7 +325,7 @@ impl<'a> Problem<'a> {
                     }
                     let amounts = demand.amounts(entries, self.stages);
                     taken.take(demand, &amounts, &self.widths);
-                    parts.push(Part { stage, table: TableId(table as u32), entries });
+                    parts.push(TablePart { stage, table: TableId(table as u32), entries });
                     left[table] -= entries;
                     divided[table] = true;
                     if left[table] > 0 {
@@ -344,7 +344,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Tries all placements of whole tables that take fewer stages.
-    fn search(&self, end: u32) -> Option<Vec<Part>> {
+    fn search(&self, end: u32) -> Option<Vec<TablePart>> {
         if self.size.iter().any(|size| *size > 1000) {
             return None;
         }
@@ -358,7 +358,7 @@ impl<'a> Problem<'a> {
         };
         search.table(0);
         let best = search.best?;
-        let part = |(table, stage): (usize, u32)| Part {
+        let part = |(table, stage): (usize, u32)| TablePart {
             stage,
             table: TableId(table as u32),
             entries: self.demands[table].entries,
@@ -367,7 +367,7 @@ impl<'a> Problem<'a> {
     }
 
     /// What is taken of stages.
-    fn taken(&self, parts: &[Part]) -> Vec<Taken> {
+    fn taken(&self, parts: &[TablePart]) -> Vec<Taken> {
         let end = parts.iter().map(|part| part.stage + 1).max().unwrap_or(0);
         let mut taken = vec![Taken::default(); end as usize];
         for part in parts {
@@ -379,7 +379,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The last stage of each table, and the first.
-    fn ends(&self, parts: &[Part]) -> (Vec<Option<u32>>, Vec<u32>) {
+    fn ends(&self, parts: &[TablePart]) -> (Vec<Option<u32>>, Vec<u32>) {
         let mut last = vec![None; self.demands.len()];
         let mut first = vec![u32::MAX; self.demands.len()];
         for part in parts {
@@ -391,7 +391,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Moves tables to the earliest stages that have room, so that each has a reason to lie where it does.
-    fn settle(&self, parts: &mut [Part]) {
+    fn settle(&self, parts: &mut [TablePart]) {
         let mut moved = true;
         while std::mem::take(&mut moved) {
             for table in 0..self.demands.len() {
@@ -415,7 +415,7 @@ impl<'a> Problem<'a> {
         parts.sort_unstable();
     }
 
-    fn explain(&self, parts: Vec<Part>, bound: u32, registers: Vec<u32>) -> Placement {
+    fn explain(&self, parts: Vec<TablePart>, bound: u32, registers: Vec<u32>) -> Placement {
         let (last, first) = self.ends(&parts);
         let taken = self.taken(&parts);
         let mut places = Vec::with_capacity(self.demands.len());

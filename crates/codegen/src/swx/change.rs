@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::spec::{Entry, Spec};
+use super::spec::{Spec, TableEntry};
 
 /// Entries of a table that is not built anew for each change.
 pub(super) const LONG: usize = 256;
@@ -22,7 +22,7 @@ pub fn in_front_of(table: &str) -> String {
 }
 
 /// Entries by table, in the order in which they count.
-pub type Entries = BTreeMap<String, Vec<Entry>>;
+pub type Entries = BTreeMap<String, Vec<TableEntry>>;
 
 /// An entry that a table loses, or gets, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,21 +62,25 @@ fn same(a: &Cube, b: &Cube) -> bool {
 /// changed matches what the other list says. `otherwise` is the action where nothing matches. None if the lists differ in more
 /// than single entries, or there would be more than 1,024 of them.
 #[must_use]
-pub fn overrides(old: &[Entry], new: &[Entry], otherwise: &str) -> Option<Vec<Entry>> {
-    fn says(of: &Entry) -> (&Cube, &String, &Vec<(String, u128)>) {
+pub fn overrides(
+    old: &[TableEntry],
+    new: &[TableEntry],
+    otherwise: &str,
+) -> Option<Vec<TableEntry>> {
+    fn says(of: &TableEntry) -> (&Cube, &String, &Vec<(String, u128)>) {
         (&of.matches, &of.action, &of.arguments)
     }
     let [in_old, in_new] = [old, new].map(|all| all.iter().map(says).collect::<HashSet<_>>());
-    let stay = |of: &&Entry| in_old.contains(&says(of)) && in_new.contains(&says(of));
+    let stay = |of: &&TableEntry| in_old.contains(&says(of)) && in_new.contains(&says(of));
     if !old.iter().filter(stay).map(says).eq(new.iter().filter(stay).map(says)) {
         return None;
     }
     let changed = old.iter().chain(new).filter(|of| !stay(of));
-    let mut all: Vec<Entry> = Vec::new();
+    let mut all: Vec<TableEntry> = Vec::new();
     let mut seen: HashSet<Cube> = HashSet::new();
-    let mut push = |matches: Cube, of: &Entry| {
+    let mut push = |matches: Cube, of: &TableEntry| {
         if seen.insert(matches.clone()) {
-            all.push(Entry { line: 0, matches, priority: all.len() as u32, ..of.clone() });
+            all.push(TableEntry { line: 0, matches, priority: all.len() as u32, ..of.clone() });
         }
         all.len() <= ROOM
     };
@@ -93,7 +97,7 @@ pub fn overrides(old: &[Entry], new: &[Entry], otherwise: &str) -> Option<Vec<En
                 break;
             }
         }
-        let rest = Entry { action: otherwise.into(), arguments: Vec::new(), ..of.clone() };
+        let rest = TableEntry { action: otherwise.into(), arguments: Vec::new(), ..of.clone() };
         if !is_covered && !push(cube.clone(), &rest) {
             return None;
         }
@@ -142,8 +146,9 @@ impl Held {
     fn edits(&self, new: &Self) -> Vec<Edit> {
         let none = Vec::new();
         let mut all = Vec::new();
-        let lines =
-            |entries: &[Entry]| entries.iter().map(Entry::to_string).collect::<BTreeSet<_>>();
+        let lines = |entries: &[TableEntry]| {
+            entries.iter().map(TableEntry::to_string).collect::<BTreeSet<_>>()
+        };
         let names: BTreeSet<&String> = self.tables.keys().chain(new.tables.keys()).collect();
         for name in names {
             let of = |held: &Self| lines(held.tables.get(name).unwrap_or(&none));
@@ -159,7 +164,7 @@ impl Held {
 
 /// The entry of a list that matches numbers, by its place.
 #[must_use]
-pub fn first(all: &[Entry], numbers: &[u128]) -> Option<usize> {
+pub fn first(all: &[TableEntry], numbers: &[u128]) -> Option<usize> {
     all.iter().position(|entry| {
         entry.matches.iter().zip(numbers).all(|(of, number)| {
             let (value, mask) = mask(*of);
@@ -173,7 +178,7 @@ mod tests {
     use super::*;
 
     /// A list of rules on two numbers of 4 bits.
-    fn list(random: &mut fastrand::Rng, count: usize) -> Vec<Entry> {
+    fn list(random: &mut fastrand::Rng, count: usize) -> Vec<TableEntry> {
         let mut seen: HashSet<Cube> = HashSet::new();
         let mut all = Vec::new();
         while all.len() < count {
@@ -186,7 +191,7 @@ mod tests {
                 let arguments = vec![("arm".into(), random.u128(1..4))];
                 let priority = all.len() as u32;
                 let (action, wide) = ("go".into(), Vec::new());
-                all.push(Entry { line: 0, matches, priority, action, arguments, wide });
+                all.push(TableEntry { line: 0, matches, priority, action, arguments, wide });
             }
         }
         all
@@ -216,7 +221,7 @@ mod tests {
             let before = overrides(&old, &new, "otherwise").expect("single entries differ");
             for a in 0..16 {
                 for b in 0..16 {
-                    let says = |all: &[Entry]| {
+                    let says = |all: &[TableEntry]| {
                         let at = first(all, &[a, b])?;
                         let entry = &all[at];
                         Some((entry.action.clone(), entry.arguments.clone()))

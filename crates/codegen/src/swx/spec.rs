@@ -105,7 +105,7 @@ pub struct Spec {
 
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TableEntry {
     /// Its line.
     pub line: usize,
     /// Values of the keys and their masks; no mask where all bits count.
@@ -120,7 +120,7 @@ pub struct Entry {
     pub wide: Vec<bool>,
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for TableEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_wide = |at: usize| self.wide.get(at).copied().unwrap_or(false);
         let number = |f: &mut fmt::Formatter<'_>, at: usize, value: u128| match is_wide(at) {
@@ -374,7 +374,7 @@ impl Spec {
 ///
 /// # Errors
 /// The first line that is no entry.
-pub fn entries(text: &str) -> Result<Vec<Entry>, Failure> {
+pub fn entries(text: &str) -> Result<Vec<TableEntry>, Failure> {
     let mut lines = Lines::of(text)?;
     let mut all = Vec::new();
     while let Some((line, words)) = lines.next() {
@@ -410,7 +410,7 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, Failure> {
         let argued = acted.iter().skip(3).step_by(2);
         let wide = matched.iter().chain(argued).map(is_wide).collect();
         let action = name(line, action)?;
-        all.push(Entry { line, matches, priority, action, arguments, wide });
+        all.push(TableEntry { line, matches, priority, action, arguments, wide });
     }
     Ok(all)
 }

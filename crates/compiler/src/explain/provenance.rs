@@ -7,7 +7,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use conditions::{Alternatives, Asked, Condition, Conditions, conditions};
+pub use conditions::{Alternatives, Condition, ConditionSubject, Conditions, conditions};
 pub use figures::{Figures, of_chain, of_path};
 pub use replay::{BitRange, Replayer, Space, Visit};
 

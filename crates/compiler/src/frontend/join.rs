@@ -88,7 +88,7 @@ impl Back {
 
 /// A chain that was joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct JoinedPart {
     /// What the names of its elements begin with.
     pub prefix: String,
     /// Elements that count what comes into it, by wire: a source, or a counter.
@@ -103,7 +103,7 @@ pub struct Joined {
     /// The configuration.
     pub text: String,
     /// By chain.
-    pub parts: Vec<Part>,
+    pub parts: Vec<JoinedPart>,
 }
 
 /// Joins chains.
@@ -117,7 +117,7 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
     let mut wires: BTreeMap<String, Vec<(usize, NodeId)>> = BTreeMap::new();
     for (at, of) in all.iter().enumerate() {
         let names: BTreeSet<String> = joined.parts.iter().map(|part| part.prefix.clone()).collect();
-        let mut part = Part { prefix: identifier(of.name, &names), ..Part::default() };
+        let mut part = JoinedPart { prefix: identifier(of.name, &names), ..JoinedPart::default() };
         for (node, is) in boundaries(of.chain) {
             match is {
                 Boundary::Ingress => {

@@ -19,5 +19,5 @@ mod variables;
 pub use elaborate::{Chain, Limits, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate, instantiate_part};
-pub use join::{Back, Joined, Joining, Part as JoinedPart, Taken, join};
+pub use join::{Back, Joined, JoinedPart, Joining, Taken, join};
 pub use stand_ins::Device;

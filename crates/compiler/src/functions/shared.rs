@@ -7,8 +7,8 @@ use ir::Model;
 use ir::model::{Block, Cond, Expr, Op, Reg, StateKind};
 
 /// What of an element all packets share, in words, so that one core has to have all of them; nothing, if it keeps nothing
-/// but counts, flows and their parts, and numbers that decide nothing. `owns_parts` says that cores get parts of what it gives
-/// out, such as ports.
+/// but counts, flows and their parts, and numbers that decide nothing. `owns_parts` says that cores get parts of what it allocates,
+/// such as ports.
 ///
 /// An element whose model says nothing may keep anything.
 pub fn shared(model: &Model, owns_parts: bool) -> Option<String> {

@@ -326,7 +326,7 @@ impl<'a> Alignment<'a> {
         lacking
     }
 
-    /// Inputs behind two elements that give out the same packets.
+    /// Inputs behind two elements that emit the same packets.
     pub(super) fn places_behind(&self, (a, b): (NodeId, NodeId)) -> Vec<InputPair> {
         let out = self.wiring[0].out[a].iter();
         let place = |&(port, to): &(usize, Port)| {

@@ -1,7 +1,7 @@
 //! Witnesses of a difference between two chains: packets at their sources, run through both.
 //!
 //! Models say what to try; only chains that run say what differs. A sequence of packets is a witness
-//! once both chains, run from their first state on with the elements' own code, give out something
+//! once both chains, run from their first state on with the elements' own code, emit something
 //! else.
 
 use ir::NodeId;
@@ -37,7 +37,7 @@ pub struct Left {
     pub dropped: Vec<(String, String)>,
 }
 
-/// Packets at sources after which two chains give out something else.
+/// Packets at sources after which two chains emit something else.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// What comes in.

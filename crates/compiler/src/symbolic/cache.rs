@@ -15,7 +15,7 @@ pub(super) type Known = Vec<Option<IntervalSet>>;
 
 /// How the paths of the last synthesis depend on a list of rules.
 #[derive(Clone, Default)]
-pub(super) enum Asked {
+pub(super) enum RuleDependence {
     #[default]
     Never,
     /// On each rule: they are tested one after the other.
@@ -34,7 +34,7 @@ struct List {
     rules: Arc<[Rule]>,
     /// What it comes to; `None` if that cannot be said as conjunctions.
     made: Option<Arc<Rules>>,
-    asked: Asked,
+    asked: RuleDependence,
     /// What its rules fit but for those that were added to the list before, where each number stood
     /// in the same place.
     fit: Vec<Known>,
@@ -71,7 +71,7 @@ impl Cache {
     /// Forgets how lists were asked.
     pub(crate) fn begin(&mut self) {
         for list in self.lists.values_mut() {
-            if let Asked::Whole(fit) = std::mem::take(&mut list.asked) {
+            if let RuleDependence::Whole(fit) = std::mem::take(&mut list.asked) {
                 list.fit = fit;
             }
         }
@@ -97,7 +97,7 @@ impl Cache {
         let changed = |old: &List| Rules::changed(rules, &old.rules, old.made.as_ref()?);
         let made = self.past.iter().rev().find_map(changed).or_else(|| Rules::new(rules));
         let made = made.map(Arc::new);
-        self.keep(element, rules, made.clone(), Asked::Never);
+        self.keep(element, rules, made.clone(), RuleDependence::Never);
         made
     }
 
@@ -106,7 +106,7 @@ impl Cache {
         element: NodeId,
         rules: &Arc<[Rule]>,
         made: Option<Arc<Rules>>,
-        asked: Asked,
+        asked: RuleDependence,
     ) {
         let list = List { element, rules: Arc::clone(rules), made, asked, fit: Vec::new() };
         self.lists.insert((element, address(rules)), list);
@@ -130,14 +130,14 @@ impl Cache {
     }
 
     /// A path asks an element's list.
-    pub(super) fn ask(&mut self, element: NodeId, rules: &Arc<[Rule]>, now: Asked) {
+    pub(super) fn ask(&mut self, element: NodeId, rules: &Arc<[Rule]>, now: RuleDependence) {
         let Some(list) = self.lists.get_mut(&(element, address(rules))) else { return };
         match (&mut list.asked, now) {
-            (Asked::Whole(all), Asked::Whole(mut known)) => {
+            (RuleDependence::Whole(all), RuleDependence::Whole(mut known)) => {
                 known.retain(|known| !all.contains(known));
                 all.extend(known);
             }
-            (Asked::InPart, _) => {}
+            (RuleDependence::InPart, _) => {}
             (asked, now) => *asked = now,
         }
     }
@@ -164,26 +164,27 @@ impl Cache {
                 // No path came to it.
                 continue;
             };
-            forks += usize::from(matches!(asked, Asked::Whole(_) | Asked::InPart));
+            forks +=
+                usize::from(matches!(asked, RuleDependence::Whole(_) | RuleDependence::InPart));
             if old == new {
                 self.keep(element, new, made, asked);
                 continue;
             }
             match asked {
-                Asked::Never => {}
-                Asked::Whole(known) => {
+                RuleDependence::Never => {}
+                RuleDependence::Whole(known) => {
                     let made = made?;
                     let changed = Rules::changed(new, old, &made).or_else(|| Rules::new(new))?;
                     let fits = |known: &Known| changed.added_fit(known);
                     let stays = changed.is_like(&made) && known.iter().all(fits);
                     exchanged.push((Arc::clone(&made.rules), Arc::clone(&changed.rules)));
                     // Paths that are not the same go on with it, too.
-                    self.keep(element, new, Some(Arc::new(changed)), Asked::Whole(known));
+                    self.keep(element, new, Some(Arc::new(changed)), RuleDependence::Whole(known));
                     if !stays {
                         return None;
                     }
                 }
-                Asked::InTurn | Asked::InPart => return None,
+                RuleDependence::InTurn | RuleDependence::InPart => return None,
             }
         }
         // Of several lists, equal ones may have become one.

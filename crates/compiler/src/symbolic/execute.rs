@@ -17,7 +17,7 @@ use ir::program::{
 use ir::{Expr, IntervalSet, Model, Op, Reason};
 use ir::{Graph, NodeId, Port, Processing};
 
-use super::cache::{Asked, Cache, Known};
+use super::cache::{Cache, Known, RuleDependence};
 use super::draft::Draft;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop, field_at};

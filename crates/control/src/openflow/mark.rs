@@ -1,6 +1,6 @@
 //! Whose entries are whose: what Catena and its chains write into cookies.
 
-use codegen::openflow::{Class, Entry};
+use codegen::openflow::{Class, FlowEntry};
 
 /// The sixteen highest bits of cookies that Catena writes.
 const PREFIX: u64 = 0xca7e;
@@ -38,7 +38,7 @@ impl Mark {
     }
 
     /// Marks entries.
-    pub fn put_on(self, entries: &mut [Entry]) {
+    pub fn put_on(self, entries: &mut [FlowEntry]) {
         for entry in entries {
             entry.flow.cookie = self.0 | entry.flow.cookie & !Self::MASK;
         }

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use codegen::openflow::codec::Stats;
-use codegen::openflow::{Bits, Entry};
+use codegen::openflow::{Bits, FlowEntry};
 
 /// One more than the greatest priority.
 const END: i64 = 1 << 16;
 
 /// Gives entries other priorities in the same order, near to those of what is there. Those of table 0 stay: there they meet entries
 /// of others first.
-pub(super) fn keep(entries: &mut [Entry], there: &[Stats]) {
+pub(super) fn keep(entries: &mut [FlowEntry], there: &[Stats]) {
     let mut old: HashMap<(u8, &[Bits]), u16> = HashMap::new();
     for Stats { flow, .. } in there {
         old.insert((flow.table, &flow.when), flow.priority);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use codegen::openflow::codec::Stats;
-use codegen::openflow::{Entry, Flow, Key};
+use codegen::openflow::{Flow, FlowEntry, Key};
 
 use super::{Mark, order};
 
@@ -13,7 +13,7 @@ pub struct Change {
     /// What is there.
     pub from: Stats,
     /// What shall be there.
-    pub to: Entry,
+    pub to: FlowEntry,
 }
 
 impl Change {
@@ -29,12 +29,12 @@ pub struct Foreign {
     /// What is there.
     pub stats: Stats,
     /// An entry of the chain that it meets.
-    pub meets: Entry,
+    pub meets: FlowEntry,
 }
 
 impl Foreign {
     /// Whether both have one table, priority and match: a switch can only have one of them.
-    pub fn is_in_the_way(&self) -> bool {
+    pub fn conflicts(&self) -> bool {
         self.stats.flow.key() == self.meets.flow.key()
     }
 
@@ -48,7 +48,7 @@ impl Foreign {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Entries that are not there.
-    pub add: Vec<Entry>,
+    pub add: Vec<FlowEntry>,
     /// Entries that are there and other than they shall be.
     pub change: Vec<Change>,
     /// Entries of the chain that shall not be there.
@@ -62,7 +62,7 @@ pub struct Plan {
 impl Plan {
     /// Compares all entries of a switch with those that the chain of a mark shall have. Priorities of
     /// these may become others, where that keeps what is there: their order stays.
-    pub fn new(there: Vec<Stats>, mut entries: Vec<Entry>, mark: Mark) -> Self {
+    pub fn new(there: Vec<Stats>, mut entries: Vec<FlowEntry>, mark: Mark) -> Self {
         mark.put_on(&mut entries);
         let (own, others): (Vec<Stats>, Vec<Stats>) =
             there.into_iter().partition(|stats| mark.is_on(stats.flow.cookie));
@@ -106,16 +106,16 @@ fn owned((table, priority, when): Key<'_>) -> OwnedKey {
 }
 
 /// Entries of others that meet the chain's, each with one of these: the one in whose place it stands, or the first.
-fn foreign(others: Vec<Stats>, entries: &[Entry]) -> Vec<Foreign> {
-    let mut tables: HashMap<u8, Vec<&Entry>> = HashMap::new();
+fn foreign(others: Vec<Stats>, entries: &[FlowEntry]) -> Vec<Foreign> {
+    let mut tables: HashMap<u8, Vec<&FlowEntry>> = HashMap::new();
     for entry in entries {
         tables.entry(entry.flow.table).or_default().push(entry);
     }
     let keys: HashSet<Key<'_>> = entries.iter().map(|entry| entry.flow.key()).collect();
     let one = |stats: Stats| {
         let table = tables.get(&stats.flow.table)?;
-        let is_in_the_way = keys.contains(&stats.flow.key());
-        let meets = table.iter().find(|entry| match is_in_the_way {
+        let conflicts = keys.contains(&stats.flow.key());
+        let meets = table.iter().find(|entry| match conflicts {
             true => entry.flow.key() == stats.flow.key(),
             false => entry.flow.meets(&stats.flow),
         })?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use codegen::openflow::codec::{
     self, Command, Error, Limit, Message, MeterChange, Metered, Port, Reply, Request, Stats,
 };
-use codegen::openflow::{Action, Entry, Flow};
+use codegen::openflow::{Action, Flow, FlowEntry};
 use ir::topology::Address;
 
 use super::client::{Client, Refused};
@@ -136,7 +136,7 @@ impl Switch {
     }
 
     /// In what it is not what it has to be.
-    pub fn odd(&self, site: &Site, entries: &[Entry]) -> Vec<Odd> {
+    pub fn odd(&self, site: &Site, entries: &[FlowEntry]) -> Vec<Odd> {
         let About { tables, made, ports, .. } = &self.about;
         let mut odd = Vec::new();
         if site.is_ovs && !made.hardware.contains("Open vSwitch") {
@@ -214,7 +214,7 @@ impl Switch {
     /// # Errors
     /// Why nothing was changed, or it is not known whether all was.
     pub fn apply(&mut self, plan: &Plan) -> Result<(), Failure> {
-        if let Some(foreign) = plan.foreign.iter().find(|foreign| foreign.is_in_the_way()) {
+        if let Some(foreign) = plan.foreign.iter().find(|foreign| foreign.conflicts()) {
             return Err(Failure::Taken(Box::new(foreign.clone())));
         }
         // What goes makes room for what comes.

@@ -77,7 +77,7 @@ impl Device {
             let namespace = File::open(format!("/run/netns/{name}"))?;
             Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
         };
-        // A thread that entered a namespace has no way out of it.
+        // A thread that entered a namespace cannot leave it.
         std::thread::scope(|scope| {
             let entered = scope.spawn(|| match enter() {
                 Ok(()) => work(),

@@ -34,7 +34,7 @@ const TAGS: usize = 8;
 const MAX_PIECES: usize = 17;
 /// Times that the kernel is asked to go on sending before the rest is left for later.
 const KICKS: u32 = RING / 16;
-/// Bytes of frames on their way out.
+/// Bytes of frames to be sent.
 const SEND_BUFFER: c_int = 16 << 20;
 
 /// How frames of an interface lie in memory.
@@ -90,7 +90,7 @@ struct Queue {
     counted: [u64; 2],
     /// What waits of that which waited at the last mark.
     marked: u32,
-    /// Chunks that were emptied, on their way back to the kernel.
+    /// Chunks that were emptied, to be given back to the kernel.
     emptied: Vec<Chunk>,
 }
 
@@ -193,7 +193,7 @@ impl AfXdp {
                 let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
                 let receive = Consumer::new(&socket, RECEIVE, receive_ring(ring, workers))?;
                 if number as usize == worker % queues as usize {
-                    // A smaller buffer only means that fewer frames are on their way at a time.
+                    // A smaller buffer only means that fewer frames are in flight at a time.
                     let _ = sys::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
                     senders[worker] = Some(Producer::new(&socket, SEND, ring)?);
                 }

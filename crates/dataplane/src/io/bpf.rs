@@ -37,7 +37,7 @@ const XDP_GENERIC: u32 = 1 << 1;
 const XDP_IN_DRIVER: u32 = 1 << 2;
 const TCX_DROP: i32 = 2;
 
-pub(super) use Line::{Do, If, Label};
+pub(super) use AsmLine::{Do, If, Label};
 pub(super) use codegen::ebpf::insn::*;
 
 /// A number of two bytes as it stands in a frame.
@@ -694,7 +694,7 @@ fn load_logged(
     sys::bpf_open(&program)
 }
 
-fn words(program: &[Line]) -> Result<Vec<u64>> {
+fn words(program: &[AsmLine]) -> Result<Vec<u64>> {
     assemble(program).map_err(std::io::Error::other)
 }
 
@@ -702,7 +702,7 @@ fn words(program: &[Line]) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn load_for_sockets(program: &[Line]) -> Result<OwnedFd> {
+pub(super) fn load_for_sockets(program: &[AsmLine]) -> Result<OwnedFd> {
     load(PROG_TYPE_SOCKET_FILTER, &words(program)?, 0, 0)
 }
 
@@ -710,7 +710,7 @@ pub(super) fn load_for_sockets(program: &[Line]) -> Result<OwnedFd> {
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn load_for_driver(program: &[Line], pieces: bool) -> Result<OwnedFd> {
+pub(super) fn load_for_driver(program: &[AsmLine], pieces: bool) -> Result<OwnedFd> {
     let flags = if pieces { HAS_FRAGMENTS } else { 0 };
     load(PROG_TYPE_XDP, &words(program)?, flags, ATTACH_XDP)
 }

@@ -3,7 +3,7 @@
 //!
 //! A group is what goes from worker to worker. Frames say by a tag which one they are of (Metron
 //! §2.2): whoever is before this host, a switch or its card, knows the traffic classes and sets it.
-//! What a translator gives out is shared out among groups ([`elements::configure::WorkerShare::share`]), so
+//! What a translator allocates is shared among groups ([`elements::configure::WorkerShare::share`]), so
 //! that answers are of a group, too, tagged or not.
 //!
 //! Where the number of workers can change, all flows are in groups, by the same hash that would choose

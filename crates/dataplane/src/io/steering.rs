@@ -5,7 +5,7 @@
 //! A tag says what group a frame is of, and a map where the group is. Without one,
 //! a flow's worker follows from a hash that is the same for both directions: sums of addresses and
 //! of TCP's and UDP's ports. Fragments have no ports, and what is not IP is the first worker's.
-//! What is sent to addresses and ports that a worker gives out is that worker's, and an ICMP error
+//! What is sent to addresses and ports that a worker allocates is that worker's, and an ICMP error
 //! goes where the flow is that it tells of.
 
 use std::io::Result;
@@ -39,13 +39,13 @@ impl Steering<'_> {
     }
 
     /// Where to go with the number of a share in register 0: the first shares are the workers'.
-    fn with_share(&self) -> Line {
+    fn with_share(&self) -> AsmLine {
         let label = if self.dispatch.groups() > 0 { "share" } else { "chosen" };
         If(ALWAYS, 0, 0, 0, label)
     }
 
     /// Chooses by the number of a group, if there are so many; it is in register 0.
-    fn with_group(&self, else_to: &'static str) -> [Line; 3] {
+    fn with_group(&self, else_to: &'static str) -> [AsmLine; 3] {
         [
             If(AT_LEAST, 0, 0, self.dispatch.groups() as i32, else_to),
             Do(advance(0, self.workers as i32)),
@@ -54,7 +54,7 @@ impl Steering<'_> {
     }
 
     /// Looks up at which worker a share is.
-    fn look_up(&self) -> Result<Vec<Line>> {
+    fn look_up(&self) -> Result<Vec<AsmLine>> {
         if self.dispatch.groups() == 0 {
             return Ok(Vec::new());
         }
@@ -89,7 +89,7 @@ use Hook::{Driver, Socket};
 impl Hook {
     /// Register 0 = a number of the frame, counted from the network header, or from the transport
     /// header. A frame that is too short is the first worker's.
-    fn load(self, size: u8, transport: bool, offset: i32) -> Vec<Line> {
+    fn load(self, size: u8, transport: bool, offset: i32) -> Vec<AsmLine> {
         if self == Socket {
             return vec![Do(load_network(size, transport.then_some(8), offset))];
         }
@@ -108,13 +108,13 @@ impl Hook {
     }
 
     /// Adds numbers of this size to the sum.
-    fn sum(self, size: u8, transport: bool, at: impl IntoIterator<Item = i32>) -> Vec<Line> {
+    fn sum(self, size: u8, transport: bool, at: impl IntoIterator<Item = i32>) -> Vec<AsmLine> {
         let one = |offset| [self.load(size, transport, offset), vec![Do(add(7, 0))]].concat();
         at.into_iter().flat_map(one).collect()
     }
 
     /// Register 0 = length of the IPv4 header that begins at this offset.
-    fn header_length(self, transport: bool, offset: i32) -> Vec<Line> {
+    fn header_length(self, transport: bool, offset: i32) -> Vec<AsmLine> {
         let mut lines = self.load(BYTE, transport, offset);
         lines.extend([Do(and(0, 15)), Do(shift_left(0, 2))]);
         lines
@@ -122,7 +122,7 @@ impl Hook {
 
     /// Register 8 = where the transport header is, behind an IPv4 header whose length is in
     /// register 0.
-    fn behind_header(self) -> Vec<Line> {
+    fn behind_header(self) -> Vec<AsmLine> {
         match self {
             Socket => vec![Do(copy(8, 0))],
             Driver => [vec![Do(copy(8, 2))], self.advance_by_length()].concat(),
@@ -130,7 +130,7 @@ impl Hook {
     }
 
     /// Register 8 += the length of an IPv4 header in register 0.
-    fn advance_by_length(self) -> Vec<Line> {
+    fn advance_by_length(self) -> Vec<AsmLine> {
         if self == Socket {
             return vec![Do(add(8, 0))];
         }
@@ -148,7 +148,7 @@ impl Hook {
 
     /// Register 0 = the frame's protocol as it stands there, behind one VLAN tag. A frame with the
     /// tag of a group has its worker.
-    fn protocol(self, steering: &Steering<'_>) -> Vec<Line> {
+    fn protocol(self, steering: &Steering<'_>) -> Vec<AsmLine> {
         if self == Socket {
             let mut lines = self.group(steering);
             lines.push(Do(load_memory(WORD, 0, 6, PROTOCOL)));
@@ -185,7 +185,7 @@ impl Hook {
 
     /// Chooses by the tag of a group, if the frame has one. In drivers register 2 is the frame's
     /// first byte, or that of its VLAN tag.
-    fn group(self, steering: &Steering<'_>) -> Vec<Line> {
+    fn group(self, steering: &Steering<'_>) -> Vec<AsmLine> {
         let mut lines = match (steering.dispatch.mode(), self) {
             (DispatchMode::Tags(Tags::Mac), Socket) => vec![
                 Do(load_link(WORD, 0)),
@@ -220,7 +220,7 @@ impl Hook {
 
     /// Answers of neighbours, which all workers hear besides: drivers leave them to the host's
     /// stack, and of the sockets the first worker's gets them.
-    fn neighbours(self) -> Vec<Line> {
+    fn neighbours(self) -> Vec<AsmLine> {
         let mut lines = vec![If(NOT_EQUAL, 0, 0, in_frame(ARP), "no ARP")];
         lines.extend(self.load(HALF, false, 6));
         lines.extend([
@@ -241,7 +241,7 @@ impl Hook {
     }
 
     /// Register 0 = the worker.
-    fn worker(self, steering: &Steering<'_>) -> Result<Vec<Line>> {
+    fn worker(self, steering: &Steering<'_>) -> Result<Vec<AsmLine>> {
         let mut lines = vec![Do(copy(6, 1)), Do(set(7, 0))];
         lines.extend(self.protocol(steering));
         lines.extend(self.neighbours());
@@ -274,13 +274,13 @@ impl Hook {
     }
 
     /// Register 0 = the queue.
-    fn by_queue(self) -> Vec<Line> {
+    fn by_queue(self) -> Vec<AsmLine> {
         let at = if self == Socket { QUEUE_MAPPING } else { RX_QUEUE_INDEX };
         vec![Label("IPv6"), Do(load_memory(WORD, 0, 6, at))]
     }
 
     /// Register 0 = a hash of the flow, if nobody has given it out.
-    fn by_flow(self, steering: &Steering<'_>) -> Vec<Line> {
+    fn by_flow(self, steering: &Steering<'_>) -> Vec<AsmLine> {
         let owners = || steering.owned.iter().flat_map(|own| owner(own, steering));
         let mut lines = Vec::new();
         lines.extend([
@@ -339,7 +339,7 @@ impl Hook {
     /// Goes on with the packet that an ICMP error quotes: its source in register 9, its
     /// addresses summed, its transport header at register 8. The error's own header begins there
     /// before.
-    fn named_by_error(self) -> Vec<Line> {
+    fn named_by_error(self) -> Vec<AsmLine> {
         let mut lines = vec![Do(set(7, 0))];
         lines.extend(self.sum(WORD, true, [8 + 16, 8 + 12]));
         lines.push(Do(copy(9, 0)));
@@ -364,7 +364,7 @@ const ICMP_ERRORS: [i32; 5] = [3, 4, 5, 11, 12];
 
 /// Ends with the share that it is in, if the address in register 9 and the port in register 0
 /// are in the ranges.
-fn owner(own: &OwnedPorts, steering: &Steering<'_>) -> [Line; 13] {
+fn owner(own: &OwnedPorts, steering: &Steering<'_>) -> [AsmLine; 13] {
     let (addresses, ports) = (own.addresses, own.ports);
     let (number, low, high) = match own.by_address() {
         true => (9, addresses.0, addresses.1),

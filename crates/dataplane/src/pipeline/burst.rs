@@ -11,7 +11,7 @@ use ir::program::{LookupId, StepId};
 use net::Packet;
 use smallvec::SmallVec;
 
-use super::cache::{FlowCache, Member, SLOTS, Tagged, Ways};
+use super::cache::{Bucket, FlowCache, Member, SLOTS, Tagged};
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
@@ -149,28 +149,28 @@ impl Burst {
         cache: &FlowCache,
         lanes: u32,
     ) -> u32 {
-        let (mut ways, mut tagged) = ([Ways::default(); LANES], [Tagged::default(); LANES]);
+        let (mut buckets, mut tagged) = ([Bucket::default(); LANES], [Tagged::default(); LANES]);
         // Each loop touches memory that the one before prefetched.
         for lane in lanes_of(lanes) {
             let key = [keys.words[0][lane], keys.words[1][lane]];
             let hash = cache.hash(key, site);
-            ways[lane] = cache.ways(hash);
-            cache.prefetch_tags(ways[lane]);
+            buckets[lane] = cache.bucket(hash);
+            cache.prefetch_bucket(buckets[lane]);
             (self.keys[lane], self.hashes[lane]) = (key, hash);
             (self.holds[lane], self.sites[lane]) = (keys.holds[lane], site);
             self.alone[lane] = step as u32;
         }
         for lane in lanes_of(lanes) {
-            tagged[lane] = cache.tagged(ways[lane], self.hashes[lane]);
+            tagged[lane] = cache.tagged(buckets[lane], self.hashes[lane]);
         }
         let mut found = 0;
         for lane in lanes_of(lanes) {
-            let among = (ways[lane], tagged[lane]);
+            let among = (buckets[lane], tagged[lane]);
             match cache.find_tagged(among, self.keys[lane], site, self.holds[lane]) {
                 Some(at) => {
                     found |= 1 << lane;
                     self.entries[lane] = at as u32;
-                    let entry = cache.line(at);
+                    let entry = cache.entry(at);
                     for (column, &number) in self.slots.iter_mut().zip(&entry.slots) {
                         column[lane] = number;
                     }
@@ -550,21 +550,21 @@ impl Pipeline {
             batch.push(std::mem::replace(&mut packets[lane], place));
             self.decided[from + lane] = DROP;
         }
-        let Target { to, taker, laps, .. } = self.targets[usize::from(target)];
+        let Target { to, taker, loops, .. } = self.targets[usize::from(target)];
         let mut out = std::mem::take(&mut self.burst.out);
         let arrivals = Rc::clone(&self.arrivals);
-        let ends = cx.run_ahead(Delivery { to, batch, taker, laps }, &arrivals, &mut out);
+        let ends = cx.run_ahead(Delivery { to, batch, taker, loops }, &arrivals, &mut out);
         let count: usize = out.iter().map(|delivery| delivery.batch.len()).sum();
         if count > run.count_ones() as usize {
             let at = from + run.trailing_zeros() as usize;
             self.extra.extend(out.drain(..).map(|delivery| (at, delivery)));
         }
         let mut places = lanes_of(run);
-        for Delivery { to, mut batch, taker, laps } in out.drain(..) {
+        for Delivery { to, mut batch, taker, loops } in out.drain(..) {
             // As the program's packets leave for an element.
             let has_stage = taker != Taker::Stage || cx.has_stage(to);
             let taker = if has_stage { taker } else { Taker::Element };
-            let target = self.target(to, taker, laps, cx.surroundings());
+            let target = self.target(to, taker, loops, cx.surroundings());
             for (packet, lane) in batch.drain().zip(&mut places) {
                 cx.core.pool.recycle(std::mem::replace(&mut packets[lane], packet));
                 self.decided[from + lane] = target;
@@ -725,7 +725,7 @@ impl Pipeline {
                 }
             }
         }
-        let is_old = |at: &usize| cache.line(*at).until < now;
+        let is_old = |at: &usize| cache.entry(*at).until < now;
         let entries = || lanes_of(burst.cached & ordered).map(|lane| burst.entries[lane] as usize);
         let members = || entries().filter(is_old).flat_map(|at| cache.members(at));
         entries().filter(is_old).for_each(|at| cache.prefetch_members(at));
@@ -742,7 +742,7 @@ impl Pipeline {
         if !self.cache.is(at, key, site, self.burst.holds[lane]) {
             return false;
         }
-        self.cache.line(at).until >= now || self.prolong_members(at, now)
+        self.cache.entry(at).until >= now || self.prolong_members(at, now)
     }
 
     #[cold]

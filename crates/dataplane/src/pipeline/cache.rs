@@ -1,8 +1,8 @@
 //! The fused flow cache: what becomes of the packets of a flow, found by one lookup, however many
-//! tables a packet's way asks.
+//! tables are looked up on a packet's path.
 //!
-//! A line says everything about packets with the same inputs to all lookups, as far as it does
-//! not differ from packet to packet. The tables stay the owners of all state: a line lives no
+//! An entry says everything about packets with the same inputs to all lookups, as far as it does
+//! not differ from packet to packet. The tables stay the owners of all state: an entry lives no
 //! longer than the flows that it was made from, and dies when one of them changes. It is good as
 //! it is until a time (mostly the end of a clock tick, from which on flows expire later); then
 //! the flows must be prolonged first.
@@ -13,15 +13,15 @@ use std::rc::Rc;
 
 use net::flow::FlowHash;
 
-/// How many numbers a line can hold.
+/// How many numbers an entry can hold.
 pub(super) const SLOTS: usize = 6;
-/// Lines that a key may be in.
-const WAYS: usize = 8;
-/// Lines that keys move from and to at once when there are more.
+/// Entries of a bucket: those that a key may be in.
+const BUCKET: usize = 8;
+/// Entries that keys move from and to at once when there are more.
 const SEGMENT: usize = 64;
-/// The tags of a segment's lines, 0 where there is none; the first are there twice, so that those of any key's ways
+/// The tags of a segment's entries, 0 where there is none; the first are there twice, so that those of any key's bucket
 /// lie side by side.
-type Tags = [u8; SEGMENT + WAYS];
+type Tags = [u8; SEGMENT + BUCKET];
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered.
 const MISSED: usize = 1 << 21;
@@ -31,14 +31,14 @@ pub(super) const OFTEN: u16 = 3;
 /// Of such keys one in so many gets one each time, where an entry saves little: to make it takes as long as some ten
 /// packets save by it, so short flows would not pay it back.
 pub(super) const RARELY: u64 = 8;
-/// Bytes that lines and their dependencies may take.
+/// Bytes that entries and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Line {
+pub(super) struct CacheEntry {
     pub(super) key: [u64; 2],
     /// Until when nothing need be done but what the plan says.
     pub(super) until: u64,
@@ -54,9 +54,9 @@ pub(super) struct Line {
     pub(super) slots: [u32; SLOTS],
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<CacheEntry>() == 64);
 
-const EMPTY: Line = Line {
+const EMPTY: CacheEntry = CacheEntry {
     key: [0; 2],
     until: 0,
     relevant: 0,
@@ -67,7 +67,7 @@ const EMPTY: Line = Line {
     slots: [0; SLOTS],
 };
 
-/// A flow that a line was made from, in the list of all lines made from it.
+/// A flow that an entry was made from, in the list of all entries made from it.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     number: u32,
@@ -84,7 +84,7 @@ impl Link {
     }
 }
 
-/// A flow that a line is made from.
+/// A flow that an entry is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) table: u16,
@@ -149,22 +149,22 @@ impl Missed {
 
 const _: () = assert!((OFTEN + 1).is_power_of_two());
 
-/// Lines of a segment: [`WAYS`] from one on; behind the segment's last comes its first.
+/// A bucket: the [`BUCKET`] entries of a segment that a key may be in; behind the segment's last comes its first.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ways {
+pub(super) struct Bucket {
     segment: u32,
     first: u32,
 }
 
-impl Ways {
-    /// The number of a line.
+impl Bucket {
+    /// The number of an entry.
     #[inline]
-    fn line(self, way: usize) -> usize {
-        self.segment as usize * SEGMENT + (self.first as usize + way) % SEGMENT
+    fn entry(self, slot: usize) -> usize {
+        self.segment as usize * SEGMENT + (self.first as usize + slot) % SEGMENT
     }
 }
 
-/// Which of some [`Ways`] have a key's tag: of each the highest bit of a byte.
+/// Which entries of a [`Bucket`] have a key's tag: of each the highest bit of a byte.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tagged(u64);
 
@@ -184,7 +184,7 @@ impl Tagged {
         Self(!(((differ & low) + low) | differ | low))
     }
 
-    /// Their numbers among the ways.
+    /// Their numbers in the bucket.
     #[inline]
     fn numbers(self) -> impl Iterator<Item = usize> {
         let next = |rest: &u64| Some(rest & (rest - 1)).filter(|&rest| rest != 0);
@@ -197,13 +197,13 @@ impl Tagged {
 pub(super) struct FlowCache {
     missed: Rc<Missed>,
     /// By segment. There are as many segments as there must be, whatever their number (linear hashing: W. Litwin,
-    /// 1980), so that no packet waits until all lines have moved.
-    lines: Vec<Line>,
+    /// 1980), so that no packet waits until all entries have moved.
+    entries: Vec<CacheEntry>,
     /// By segment.
     tags: Vec<Tags>,
     used: usize,
     most: usize,
-    /// So many for each line.
+    /// So many for each entry.
     links: Vec<Link>,
     stride: usize,
     /// By table and flow: its first link.
@@ -211,13 +211,13 @@ pub(super) struct FlowCache {
 }
 
 impl FlowCache {
-    /// An empty cache for lines of at most `stride` flows in so many tables.
+    /// An empty cache for entries of at most `stride` flows in so many tables.
     pub(super) fn new(tables: usize, stride: usize, missed: Rc<Missed>) -> Self {
-        let each = size_of::<Line>() + stride * size_of::<Link>();
+        let each = size_of::<CacheEntry>() + stride * size_of::<Link>();
         let mut most = if stride > 0 { 1 << (MOST_BYTES / each).ilog2() } else { FEWEST };
-        let (lines, links) = loop {
+        let (entries, links) = loop {
             match (reserve(most, 1), reserve(most, stride)) {
-                (Some(lines), Some(links)) => break (lines, links),
+                (Some(entries), Some(links)) => break (entries, links),
                 _ if most > FEWEST => most /= 2,
                 _ => break Default::default(),
             }
@@ -227,58 +227,58 @@ impl FlowCache {
         }
         let heads = vec![Vec::new(); tables];
         let mut cache =
-            Self { missed, lines, tags: Vec::new(), used: 0, most, links, stride, heads };
+            Self { missed, entries, tags: Vec::new(), used: 0, most, links, stride, heads };
         cache.resize(FEWEST);
         cache
     }
 
-    fn resize(&mut self, lines: usize) {
-        self.lines.clear();
+    fn resize(&mut self, entries: usize) {
+        self.entries.clear();
         self.tags.clear();
         self.links.clear();
-        self.add_lines(lines);
+        self.add_entries(entries);
         self.heads.iter_mut().for_each(|heads| heads.fill(NONE));
         self.used = 0;
     }
 
-    fn add_lines(&mut self, lines: usize) {
+    fn add_entries(&mut self, entries: usize) {
         let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
-        self.lines.resize(self.lines.len() + lines, EMPTY);
-        self.tags.resize(self.lines.len() / SEGMENT, [0; _]);
-        self.links.resize(self.links.len() + lines * self.stride, free);
+        self.entries.resize(self.entries.len() + entries, EMPTY);
+        self.tags.resize(self.entries.len() / SEGMENT, [0; _]);
+        self.links.resize(self.links.len() + entries * self.stride, free);
     }
 
     /// Adds a segment for half of what is in the first one that was not halved since their number doubled. Those that
     /// were not are twice as full as others: never more than four tenths, for the average is kept at two. At three,
-    /// six keys of a thousand find their ways full, take others' lines, and have to take one again whenever they come.
+    /// six keys of a thousand find their buckets full, take others' entries, and have to take one again whenever they come.
     #[cold]
     fn grow(&mut self) {
-        let segments = self.lines.len() / SEGMENT;
+        let segments = self.entries.len() / SEGMENT;
         let halved = segments - (1 << segments.ilog2());
-        self.add_lines(SEGMENT);
+        self.add_entries(SEGMENT);
         let mut members = Vec::with_capacity(self.stride);
         for at in halved * SEGMENT..(halved + 1) * SEGMENT {
-            let line = self.lines[at];
-            let hash = self.hash(line.key, line.site);
-            if self.is_used(at) && self.ways(hash).segment as usize != halved {
+            let entry = self.entries[at];
+            let hash = self.hash(entry.key, entry.site);
+            if self.is_used(at) && self.bucket(hash).segment as usize != halved {
                 members.clear();
                 members.extend(self.members(at));
                 self.remove(at);
-                self.put(hash, line, &members);
+                self.put(hash, entry, &members);
             }
         }
     }
 
-    /// The lines that a key may be in.
+    /// The entries that a key may be in.
     #[inline(always)]
-    pub(super) fn ways(&self, hash: u64) -> Ways {
+    pub(super) fn bucket(&self, hash: u64) -> Bucket {
         let segments = self.tags.len();
         let mask = usize::MAX >> (segments - 1).leading_zeros();
         let mut segment = hash as usize & mask;
         if segment >= segments {
             segment &= mask >> 1;
         }
-        Ways { segment: segment as u32, first: (hash >> 32) as u32 % SEGMENT as u32 }
+        Bucket { segment: segment as u32, first: (hash >> 32) as u32 % SEGMENT as u32 }
     }
 
     fn is_used(&self, at: usize) -> bool {
@@ -286,17 +286,17 @@ impl FlowCache {
     }
 
     fn set_tag(&mut self, at: usize, tag: u8) {
-        let (tags, way) = (&mut self.tags[at / SEGMENT], at % SEGMENT);
-        tags[way] = tag;
-        if way < WAYS {
-            tags[SEGMENT + way] = tag;
+        let (tags, slot) = (&mut self.tags[at / SEGMENT], at % SEGMENT);
+        tags[slot] = tag;
+        if slot < BUCKET {
+            tags[SEGMENT + slot] = tag;
         }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         if self.used > 0 {
-            self.resize(self.lines.len());
+            self.resize(self.entries.len());
         }
     }
 
@@ -306,49 +306,49 @@ impl FlowCache {
         self.missed.hash.two(key[0] ^ u64::from(site) << 48, key[1])
     }
 
-    /// Brings near which of some lines have a key's tag.
+    /// Prefetches the tags of a bucket.
     #[inline]
-    pub(super) fn prefetch_tags(&self, ways: Ways) {
-        classify::prefetch(&self.tags, ways.segment as usize);
+    pub(super) fn prefetch_bucket(&self, bucket: Bucket) {
+        classify::prefetch(&self.tags, bucket.segment as usize);
     }
 
-    /// Which of some lines have the tag of a key; brings the first of them near.
+    /// Which entries of a bucket have the tag of a key; prefetches the first of them.
     #[inline]
-    pub(super) fn tagged(&self, ways: Ways, hash: u64) -> Tagged {
-        let tags = self.tags[ways.segment as usize][ways.first as usize..].first_chunk();
+    pub(super) fn tagged(&self, bucket: Bucket, hash: u64) -> Tagged {
+        let tags = self.tags[bucket.segment as usize][bucket.first as usize..].first_chunk();
         let tagged = Tagged::new(tags.copied().map_or(0, u64::from_le_bytes), hash);
-        if let Some(way) = tagged.numbers().next() {
-            classify::prefetch(&self.lines, ways.line(way));
+        if let Some(slot) = tagged.numbers().next() {
+            classify::prefetch(&self.entries, bucket.entry(slot));
         }
         tagged
     }
 
     #[inline]
-    pub(super) fn line(&self, at: usize) -> &Line {
-        &self.lines[at]
+    pub(super) fn entry(&self, at: usize) -> &CacheEntry {
+        &self.entries[at]
     }
 
     #[inline]
     pub(super) fn set_until(&mut self, at: usize, until: u64) {
-        self.lines[at].until = until;
+        self.entries[at].until = until;
     }
 
-    /// Of lines with its tag, that of a key, if these conditions on the packet hold and no others.
+    /// Of entries with its tag, that of a key, if these conditions on the packet hold and no others.
     #[inline(always)]
     pub(super) fn find_tagged(
         &self,
-        (ways, tagged): (Ways, Tagged),
+        (bucket, tagged): (Bucket, Tagged),
         key: [u64; 2],
         site: u16,
         holds: u32,
     ) -> Option<usize> {
-        tagged.numbers().map(|way| ways.line(way)).find(|&at| {
-            let line = &self.lines[at];
-            line.key == key && line.holds == holds & line.relevant && line.site == site
+        tagged.numbers().map(|slot| bucket.entry(slot)).find(|&at| {
+            let entry = &self.entries[at];
+            entry.key == key && entry.holds == holds & entry.relevant && entry.site == site
         })
     }
 
-    /// Brings near how often a key was looked up in vain.
+    /// Prefetches how often a key was looked up in vain.
     #[inline]
     pub(super) fn prefetch_missed(&self, hash: u64) {
         classify::prefetch(&self.missed.marks.borrow(), Missed::place(hash).0);
@@ -360,36 +360,36 @@ impl FlowCache {
         self.missed.add(hash) >= OFTEN && (one_of == 1 || self.missed.draw(one_of))
     }
 
-    /// Brings near where it says which flows a line was made from.
+    /// Prefetches the links to the flows that an entry was made from.
     #[inline]
     pub(super) fn prefetch_members(&self, at: usize) {
         classify::prefetch(&self.links, at * self.stride);
     }
 
-    /// The flows that a line was made from.
+    /// The flows that an entry was made from.
     pub(super) fn members(&self, at: usize) -> impl Iterator<Item = Member> + '_ {
-        let links = &self.links[at * self.stride..][..usize::from(self.lines[at].flows)];
+        let links = &self.links[at * self.stride..][..usize::from(self.entries[at].flows)];
         links.iter().map(Link::member)
     }
 
-    /// Adds a line, for another if there must be.
-    pub(super) fn insert(&mut self, hash: u64, line: Line, members: &[Member]) {
+    /// Adds an entry, in the place of another if there must be.
+    pub(super) fn insert(&mut self, hash: u64, entry: CacheEntry, members: &[Member]) {
         if members.len() > self.stride {
             return;
         }
-        if self.used * 10 >= self.lines.len() * 2 && self.lines.len() < self.most {
+        if self.used * 10 >= self.entries.len() * 2 && self.entries.len() < self.most {
             self.grow();
         }
-        self.put(hash, line, members);
+        self.put(hash, entry, members);
     }
 
-    fn put(&mut self, hash: u64, line: Line, members: &[Member]) {
-        let ways = self.ways(hash);
-        let age = |at: &usize| if self.is_used(*at) { self.lines[*at].until.max(1) } else { 0 };
-        let Some(at) = (0..WAYS).map(|way| ways.line(way)).min_by_key(age) else { return };
+    fn put(&mut self, hash: u64, entry: CacheEntry, members: &[Member]) {
+        let bucket = self.bucket(hash);
+        let age = |at: &usize| if self.is_used(*at) { self.entries[*at].until.max(1) } else { 0 };
+        let Some(at) = (0..BUCKET).map(|slot| bucket.entry(slot)).min_by_key(age) else { return };
         self.remove(at);
         self.set_tag(at, Tagged::tag(hash));
-        self.lines[at] = Line { flows: members.len() as u16, ..line };
+        self.entries[at] = CacheEntry { flows: members.len() as u16, ..entry };
         self.used += 1;
         for (i, member) in members.iter().enumerate() {
             let Some(heads) = self.heads.get_mut(usize::from(member.table)) else { continue };
@@ -411,21 +411,21 @@ impl FlowCache {
         }
     }
 
-    /// Whether a line is that of a key, if these conditions on the packet hold and no others.
+    /// Whether an entry is that of a key, if these conditions on the packet hold and no others.
     #[inline]
     pub(super) fn is(&self, at: usize, key: [u64; 2], site: u16, holds: u32) -> bool {
-        let line = &self.lines[at];
-        let same = line.key == key && line.site == site && holds & line.relevant == line.holds;
+        let entry = &self.entries[at];
+        let same = entry.key == key && entry.site == site && holds & entry.relevant == entry.holds;
         same && self.is_used(at)
     }
 
-    /// Empties a line.
+    /// Empties an entry.
     pub(super) fn remove(&mut self, at: usize) {
         if !self.is_used(at) {
             return;
         }
         let first = at * self.stride;
-        for link in first..first + usize::from(self.lines[at].flows) {
+        for link in first..first + usize::from(self.entries[at].flows) {
             let Link { number, previous, next, table, .. } = self.links[link];
             match previous {
                 NONE => self.heads[usize::from(table)][number as usize] = next,
@@ -439,7 +439,7 @@ impl FlowCache {
         self.used -= 1;
     }
 
-    /// Empties all lines that were made from a flow.
+    /// Empties all entries that were made from a flow.
     pub(super) fn kill(&mut self, table: u16, number: u32) {
         let first = |cache: &Self| {
             let link = cache.heads.get(usize::from(table))?.get(number as usize);
@@ -451,11 +451,11 @@ impl FlowCache {
     }
 }
 
-/// Room for `each` of so many lines, which takes memory as it is used; `None` if there is none.
-fn reserve<T>(lines: usize, each: usize) -> Option<Vec<T>> {
+/// Room for `each` of so many entries, which takes memory as it is used; `None` if there is none.
+fn reserve<T>(entries: usize, each: usize) -> Option<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(lines * each).ok()?;
-    // A program whose flows are few need not wait for a large page.
+    all.try_reserve_exact(entries * each).ok()?;
+    // A program whose flows are few need not wait for a huge page.
     if let Some(later) = all.spare_capacity_mut().get_mut(FEWEST * each..) {
         classify::prefer_huge_pages(later);
     }
@@ -466,46 +466,46 @@ fn reserve<T>(lines: usize, each: usize) -> Option<Vec<T>> {
 mod tests {
     use super::*;
 
-    fn line(key: u64, plan: u32) -> Line {
-        Line { key: [key, !key], until: 1, plan, ..EMPTY }
+    fn entry(key: u64, plan: u32) -> CacheEntry {
+        CacheEntry { key: [key, !key], until: 1, plan, ..EMPTY }
     }
 
     /// The entry of a key with this hash.
-    fn find_hashed(cache: &FlowCache, hash: u64, key: u64, holds: u32) -> Option<&Line> {
-        let ways = cache.ways(hash);
-        let found = cache.find_tagged((ways, cache.tagged(ways, hash)), [key, !key], 0, holds);
-        found.map(|at| cache.line(at))
+    fn find_hashed(cache: &FlowCache, hash: u64, key: u64, holds: u32) -> Option<&CacheEntry> {
+        let bucket = cache.bucket(hash);
+        let found = cache.find_tagged((bucket, cache.tagged(bucket, hash)), [key, !key], 0, holds);
+        found.map(|at| cache.entry(at))
     }
 
-    fn find(cache: &FlowCache, key: u64, holds: u32) -> Option<&Line> {
+    fn find(cache: &FlowCache, key: u64, holds: u32) -> Option<&CacheEntry> {
         find_hashed(cache, cache.hash([key, !key], 0), key, holds)
     }
 
-    fn insert(cache: &mut FlowCache, line: Line, numbers: &[u32]) {
+    fn insert(cache: &mut FlowCache, entry: CacheEntry, numbers: &[u32]) {
         let member = |&number| Member { table: 0, number, prolonged: true };
         let members: Vec<Member> = numbers.iter().map(member).collect();
-        cache.insert(cache.hash(line.key, line.site), line, &members);
+        cache.insert(cache.hash(entry.key, entry.site), entry, &members);
     }
 
     #[test]
-    fn lines_outlive_growth_and_die_with_their_flows() {
+    fn entries_outlive_growth_and_die_with_their_flows() {
         let mut cache = FlowCache::new(1, 2, Rc::default());
         let keys = 10 * FEWEST as u32;
         for key in 0..keys {
-            // Each flow is in its own line and in the one before.
-            insert(&mut cache, line(key.into(), key), &[key, key + 1]);
+            // Each flow is in its own entry and in the one before.
+            insert(&mut cache, entry(key.into(), key), &[key, key + 1]);
         }
-        let (lines, used) = (cache.lines.len(), cache.used);
-        assert!((lines * 2).abs_diff(used * 10) < 20 * SEGMENT, "{lines} for {used}");
+        let (entries, used) = (cache.entries.len(), cache.used);
+        assert!((entries * 2).abs_diff(used * 10) < 20 * SEGMENT, "{entries} for {used}");
         let found = |cache: &FlowCache| {
-            let lines = (0..keys).filter_map(|key| Some((key, find(cache, key.into(), 0)?)));
-            lines.inspect(|(key, line)| assert_eq!(line.plan, *key)).count()
+            let entries = (0..keys).filter_map(|key| Some((key, find(cache, key.into(), 0)?)));
+            entries.inspect(|(key, entry)| assert_eq!(entry.plan, *key)).count()
         };
-        // A few had to give way where many keys wanted to be in the same place.
+        // A few were evicted where many keys wanted to be in the same place.
         assert_eq!(found(&cache), used);
         assert!(used > keys as usize * 995 / 1000, "{used}");
-        for at in (0..cache.lines.len()).filter(|&at| cache.is_used(at)) {
-            let plan = cache.line(at).plan;
+        for at in (0..cache.entries.len()).filter(|&at| cache.is_used(at)) {
+            let plan = cache.entry(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
             assert_eq!(numbers, [plan, plan + 1]);
         }
@@ -518,11 +518,11 @@ mod tests {
     }
 
     #[test]
-    fn conditions_tell_lines_of_a_flow_apart() {
+    fn conditions_tell_entries_of_a_flow_apart() {
         let mut cache = FlowCache::new(1, 1, Rc::default());
-        insert(&mut cache, Line { relevant: 0b110, holds: 0b010, ..line(7, 1) }, &[0]);
-        insert(&mut cache, Line { relevant: 0b110, holds: 0b100, ..line(7, 2) }, &[0]);
-        let plan = |holds| find(&cache, 7, holds).map(|line| line.plan);
+        insert(&mut cache, CacheEntry { relevant: 0b110, holds: 0b010, ..entry(7, 1) }, &[0]);
+        insert(&mut cache, CacheEntry { relevant: 0b110, holds: 0b100, ..entry(7, 2) }, &[0]);
+        let plan = |holds| find(&cache, 7, holds).map(|entry| entry.plan);
         assert_eq!(plan(0b010), Some(1));
         assert_eq!(plan(0b011), Some(1), "what does not matter is not asked");
         assert_eq!(plan(0b101), Some(2));
@@ -563,13 +563,13 @@ mod tests {
             let member = Member { table: 0, number, prolonged: false };
             cache.insert(
                 42,
-                Line { until: number.into(), ..line(number.into(), number) },
+                CacheEntry { until: number.into(), ..entry(number.into(), number) },
                 &[member],
             );
         }
-        assert_eq!(cache.used, WAYS);
+        assert_eq!(cache.used, BUCKET);
         let there = |number: u64| find_hashed(&cache, 42, number, 0).is_some();
-        assert!((1000 - WAYS as u64..1000).all(there), "the oldest give way");
+        assert!((1000 - BUCKET as u64..1000).all(there), "the oldest are evicted");
         (0..1000).for_each(|number| cache.kill(0, number));
         assert_eq!(cache.used, 0);
     }

@@ -1,7 +1,7 @@
 //! Cache entries, made from the columns of the walk that found a packet's flows and its exit.
 
 use super::Pipeline;
-use super::cache::{Line, Member, SLOTS};
+use super::cache::{CacheEntry, Member, SLOTS};
 use super::compile::{Compiler, Slot, Sum};
 use super::lanes::{Lanes, Packets, Reg, lanes_of};
 use ir::program::LookupId;
@@ -156,7 +156,7 @@ impl Pipeline {
             let Some(number) = source.number(lanes, lane) else { return };
             *slot = number;
         }
-        let entry = Line {
+        let entry = CacheEntry {
             key: burst.keys[lane],
             until: until.min(now | *tick),
             relevant: exit.relevant,

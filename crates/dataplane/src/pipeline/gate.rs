@@ -173,7 +173,7 @@ pub(super) struct Group {
     pub(super) numbers: Box<Numbers>,
     /// What is computed when the time is another.
     pub(super) by_time: Code,
-    /// What is computed when some cells are others, too: packets seldom change these.
+    /// What is computed when some cells are others, too: packets rarely change these.
     pub(super) by_cells: Code,
     /// Those cells, as bits.
     pub(super) watched: u64,

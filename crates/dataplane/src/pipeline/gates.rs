@@ -212,7 +212,7 @@ fn is_settling(program: &Program, cells: &[CellAt]) -> Vec<bool> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Basis {
     Time,
-    /// Cells that packets seldom change, too.
+    /// Cells that packets rarely change, too.
     Cells,
     Packet,
 }

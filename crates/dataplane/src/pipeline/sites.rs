@@ -19,7 +19,7 @@ use super::gate::Gates;
 use super::lanes::{Cond, MOST_TESTS, Part, Reg};
 use super::plan::{Node, Plan, Site, node, plan, updates};
 
-/// Conditions on packets that one line may depend on.
+/// Conditions on packets that one cache entry may depend on.
 const MOST_CONDITIONS: usize = 32;
 /// Bits of numbers that mostly are the same in all packets of a flow.
 const NARROW: u16 = 8;

@@ -5,7 +5,7 @@ use ir::program::{Continuation, Program};
 use ir::{NodeId, Port};
 use net::Batch;
 
-use super::cycles::{LOOP, Laps};
+use super::cycles::{LOOP, LoopCount};
 use super::program_use::Timed;
 use super::{Cell, Nodes, UNCONNECTED, drop_all};
 use crate::latency::Of;
@@ -35,7 +35,7 @@ pub(crate) struct Delivery {
     pub(crate) batch: Batch,
     pub(crate) taker: Taker,
     /// How often it came to the beginning of a cycle.
-    pub(crate) laps: u32,
+    pub(crate) loops: u32,
 }
 
 impl Nodes {
@@ -49,15 +49,15 @@ impl Nodes {
             false => self.carry_all::<false>(core),
             true => self.carry_all::<true>(core),
         }
-        self.laps = Laps::default();
+        self.loops = LoopCount::default();
     }
 
     /// The same, timed or not.
     fn carry_all<const TIMED: bool>(&mut self, core: &mut WorkerResources) {
         let mut timing = TIMED.then(|| self.sampler.begin());
         let mut timed: Option<Timed> = None;
-        while let Some(Delivery { to, mut batch, taker, laps }) = self.stack.pop() {
-            self.laps.now = laps;
+        while let Some(Delivery { to, mut batch, taker, loops }) = self.stack.pop() {
+            self.loops.now = loops;
             let mut next = Some((to, taker));
             while let Some((to, taker)) = next {
                 if !self.journeys.is_empty() {
@@ -112,7 +112,7 @@ impl Nodes {
         arrivals: &[Arrival],
         out: &mut Vec<Delivery>,
     ) -> bool {
-        let (base, laps, turns) = (self.stack.len(), self.laps.now, self.laps.turns);
+        let (base, loops, turns) = (self.stack.len(), self.loops.now, self.loops.turns);
         let arrival = |to: Port| arrivals.get(to.node).copied().unwrap_or(Arrival::Waits);
         let goes_on = matches!(delivery.taker, Taker::Continuation(_));
         let mut ended =
@@ -121,31 +121,31 @@ impl Nodes {
             out.push(delivery);
             return ended;
         }
-        self.laps.turns += delivery.laps;
-        self.stack.push(Delivery { laps: laps + delivery.laps, ..delivery });
+        self.loops.turns += delivery.loops;
+        self.stack.push(Delivery { loops: loops + delivery.loops, ..delivery });
         while self.stack.len() > base
             && let Some(next) = self.stack.pop()
         {
             let arrival = if ended { Arrival::Waits } else { arrival(next.to) };
             ended |= arrival == Arrival::Ends;
             if arrival != Arrival::Runs {
-                out.push(Delivery { laps: next.laps - laps, ..next });
+                out.push(Delivery { loops: next.loops - loops, ..next });
                 continue;
             }
-            let Delivery { to, mut batch, laps, .. } = next;
-            self.laps.now = laps;
+            let Delivery { to, mut batch, loops, .. } = next;
+            self.loops.now = loops;
             match self.visit::<false>(core, to, &mut batch) {
                 Some(to) => {
-                    let laps = self.laps.now;
-                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
+                    let loops = self.loops.now;
+                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, loops });
                 }
                 None => core.recycle_batch(batch),
             }
         }
         // Those of what waits are counted when it is sent.
-        let later: u32 = out.iter().map(|delivery| delivery.laps).sum();
-        self.laps.turns = self.laps.turns.saturating_sub(later).max(turns);
-        self.laps.now = laps;
+        let later: u32 = out.iter().map(|delivery| delivery.loops).sum();
+        self.loops.turns = self.loops.turns.saturating_sub(later).max(turns);
+        self.loops.now = loops;
         ended
     }
 
@@ -216,8 +216,8 @@ impl Nodes {
         match next {
             Some(to) => {
                 let batch = std::mem::replace(batch, core.batch());
-                let laps = self.laps.now;
-                self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
+                let loops = self.loops.now;
+                self.stack.push(Delivery { to, batch, taker: Taker::Stage, loops });
             }
             None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
         }

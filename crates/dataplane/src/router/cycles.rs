@@ -12,7 +12,7 @@ use super::Nodes;
 /// A packet went round in circles: the chain has a cycle that nothing breaks.
 pub(super) const LOOP: Reason = Reason("loop");
 /// How often a packet may come to beginnings of cycles: what a hop limit breaks takes 255 rounds.
-const MAX_LAPS: u32 = 1 << 10;
+const MAX_LOOPS: u32 = 1 << 10;
 /// How often all packets of a burst together may, and the copies that are made of them.
 pub(super) const MAX_TURNS: u32 = 1 << 18;
 
@@ -29,7 +29,7 @@ pub(super) enum Cycle {
 
 /// How often packets came to beginnings of cycles.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Laps {
+pub(super) struct LoopCount {
     /// Those that are carried at present.
     pub(super) now: u32,
     /// All that were carried since the stack was empty.
@@ -83,30 +83,30 @@ impl Nodes {
     #[inline]
     pub(super) fn goes_round(&mut self, node: NodeId) -> bool {
         self.nodes[node].cycle == Cycle::Begins && {
-            self.laps.now += 1;
-            self.laps.turns += 1;
-            self.laps.now > MAX_LAPS || self.laps.turns > self.max_turns
+            self.loops.now += 1;
+            self.loops.turns += 1;
+            self.loops.now > MAX_LOOPS || self.loops.turns > self.max_turns
         }
     }
 
-    /// Whether a stage can take packets, on whose paths elements count at most so many more laps:
+    /// Whether a stage can take packets, on whose paths elements count at most so many more loops:
     /// none of them is to end within it.
     #[inline]
     pub(super) fn may_enter(&self, most: u32) -> bool {
-        self.laps.now + most <= MAX_LAPS && self.laps.turns <= self.max_turns
+        self.loops.now + most <= MAX_LOOPS && self.loops.turns <= self.max_turns
     }
 
-    /// How many laps elements would have counted on the path to an exit; none matter where packets
+    /// How many loops elements would have counted on the path to an exit; none matter where packets
     /// get to no further cycle.
-    pub(super) fn laps_to(&self, exit: &Exit, leaving: &Exit) -> u32 {
+    pub(super) fn loops_to(&self, exit: &Exit, leaving: &Exit) -> u32 {
         match leaving.end {
             End::Push { to, .. } if self.cycle(to) != Cycle::None => self.count(exit, leaving),
             _ => 0,
         }
     }
 
-    /// The most laps that elements would have counted on a path through a program.
-    pub(super) fn most_laps(&self, program: &Program) -> u32 {
+    /// The most loops that elements would have counted on a path through a program.
+    pub(super) fn most_loops(&self, program: &Program) -> u32 {
         let all = program.exits().flat_map(|(_, exit)| exit.all().map(move |one| (exit, one)));
         all.map(|(exit, leaving)| self.count(exit, leaving)).max().unwrap_or(0)
     }

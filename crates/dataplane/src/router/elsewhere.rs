@@ -19,7 +19,7 @@ pub struct Elsewhere {
     pub dropped: Option<(String, Reason, u64)>,
     /// Inputs that they passed, from the source on.
     pub passed: Vec<(String, usize)>,
-    /// Sources and sinks, and the bytes that they took in or gave out.
+    /// Sources and sinks, and the bytes that they took in or sent.
     pub traffic: Vec<(String, u64)>,
 }
 

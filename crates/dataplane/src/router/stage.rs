@@ -54,10 +54,10 @@ impl StageContext<'_> {
     }
 
     /// Sends packets to an input. What is sent first is carried to the end of its path before what
-    /// is sent next. `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no path yet.
+    /// is sent next. `loops` are those of the exit that they took ([`StageContext::loops`]); none where they took no path yet.
     #[inline]
-    pub fn push(&mut self, to: Port, batch: Batch, taker: Taker, laps: u32) {
-        self.nodes.stages.out.push(Delivery { to, batch, taker, laps });
+    pub fn push(&mut self, to: Port, batch: Batch, taker: Taker, loops: u32) {
+        self.nodes.stages.out.push(Delivery { to, batch, taker, loops });
     }
 
     /// Takes packets through elements' own code at once: see [`Nodes::run_ahead`].
@@ -87,8 +87,8 @@ impl StageContext<'_> {
 
     /// How often packets would have come to beginnings of cycles on the path to an exit, or on that of one of its
     /// copies.
-    pub fn laps(&self, exit: &Exit, leaving: &Exit) -> u32 {
-        self.nodes.laps_to(exit, leaving)
+    pub fn loops(&self, exit: &Exit, leaving: &Exit) -> u32 {
+        self.nodes.loops_to(exit, leaving)
     }
 
     /// Gives a packet back to the pool, counted as dropped at an element with this many bytes.
@@ -151,7 +151,7 @@ struct Installed {
     /// The elements whose models the program was made from.
     elements: BTreeSet<NodeId>,
     /// The most that elements would have counted on one of its paths.
-    laps: u32,
+    loops: u32,
     /// Of a program that the elements in its place may be faster than.
     preference: Option<Preference>,
     /// Absent while it works.
@@ -284,8 +284,8 @@ impl Surroundings for Nodes {
         &self.classifiers
     }
 
-    fn laps(&self, exit: &Exit, leaving: &Exit) -> u32 {
-        self.laps_to(exit, leaving)
+    fn loops(&self, exit: &Exit, leaving: &Exit) -> u32 {
+        self.loops_to(exit, leaving)
     }
 
     fn elements(&self) -> usize {
@@ -328,9 +328,9 @@ impl Nodes {
             self.take_out(core, entry);
             self.stages.stale.retain(|&port| port != entry);
         }
-        let laps = self.most_laps(program);
+        let loops = self.most_loops(program);
         let place = (entry, program.continuation);
-        self.install_at(place, elements_of(program), laps, stage);
+        self.install_at(place, elements_of(program), loops, stage);
     }
 
     /// Puts a stage in the place of elements, or where a program goes on.
@@ -338,7 +338,7 @@ impl Nodes {
         &mut self,
         (entry, continuation): (Port, Option<Continuation>),
         elements: BTreeSet<NodeId>,
-        laps: u32,
+        loops: u32,
         stage: Box<dyn Stage>,
     ) {
         let all = &mut self.stages.all;
@@ -355,7 +355,7 @@ impl Nodes {
         }
         let stage = Some(stage);
         let mut installed =
-            Installed { entry, continuation, elements, laps, preference: None, stage };
+            Installed { entry, continuation, elements, loops, preference: None, stage };
         installed.set_program_use(self.stages.program_use);
         all[number] = Some(installed);
     }
@@ -431,7 +431,7 @@ impl Nodes {
             Taker::Continuation(at) => self.stages.continuations.get(&(to, at)).copied()?,
         };
         let installed = self.stages.all.get(number as usize)?.as_ref()?;
-        self.may_enter(installed.laps).then_some(number)
+        self.may_enter(installed.loops).then_some(number)
     }
 
     /// The nodes at which programs begin that elements are faster than, as was found so far.
@@ -486,8 +486,8 @@ impl Nodes {
         self.with_stage(core, number, |stage, cx| stage.process(batch, cx));
         self.stages.unsettled = true;
         for delivery in &mut self.stages.out {
-            self.laps.turns += delivery.laps;
-            delivery.laps += self.laps.now;
+            self.loops.turns += delivery.loops;
+            delivery.loops += self.loops.now;
         }
         self.stack.extend(self.stages.out.drain(..).rev());
     }

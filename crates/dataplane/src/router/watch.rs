@@ -118,10 +118,10 @@ impl Nodes {
         if batch.is_empty() {
             return core.recycle_batch(batch);
         }
-        let (others, before) = (std::mem::take(&mut self.stack), self.laps);
-        self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps: before.now });
+        let (others, before) = (std::mem::take(&mut self.stack), self.loops);
+        self.stack.push(Delivery { to, batch, taker: Taker::Stage, loops: before.now });
         self.carry(core);
-        (self.stack, self.laps) = (others, before);
+        (self.stack, self.loops) = (others, before);
     }
 
     /// What to carry on of a batch while packets are followed: those that are come alone, to
@@ -146,8 +146,8 @@ impl Nodes {
         match rest.is_empty() {
             true => core.recycle_batch(rest),
             false => {
-                let laps = self.laps.now;
-                self.stack.push(Delivery { to, batch: rest, taker, laps });
+                let loops = self.loops.now;
+                self.stack.push(Delivery { to, batch: rest, taker, loops });
             }
         }
         if first == 0 {

@@ -6,7 +6,7 @@ use net::Batch;
 
 use crate::argument::parse_integer;
 use crate::classify::classifier::{NO_MATCH, RuleClassifier};
-use crate::classify::pattern::iptables::Line;
+use crate::classify::pattern::iptables::DumpLine;
 use crate::classify::pattern::{
     Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, iptables, parse_words, words,
 };
@@ -213,18 +213,18 @@ impl Reader {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match Line::of(line) {
+            match DumpLine::of(line) {
                 None => self.read(arguments, text),
-                Some(Line::Table(table)) => filters = table == "filter",
-                Some(Line::Policy(chain, passes)) if filters && chain == self.chain => {
+                Some(DumpLine::Table(table)) => filters = table == "filter",
+                Some(DumpLine::Policy(chain, passes)) if filters && chain == self.chain => {
                     (policy, is_there) = (Some((passes, text)), true);
                 }
-                Some(Line::Rule(chain)) if filters && chain == self.chain => {
+                Some(DumpLine::Rule(chain)) if filters && chain == self.chain => {
                     is_there = true;
                     self.read(arguments, text);
                 }
-                Some(Line::Rule(chain)) if filters => other = Some(chain),
-                Some(Line::Policy(..) | Line::Rule(_) | Line::Nothing) => {}
+                Some(DumpLine::Rule(chain)) if filters => other = Some(chain),
+                Some(DumpLine::Policy(..) | DumpLine::Rule(_) | DumpLine::Nothing) => {}
             }
         }
         if let (Some(other), false) = (other, is_there) {

@@ -4,7 +4,7 @@ use ir::{Model, Reason};
 use net::{Batch, Packet};
 
 use super::encrypt_payload::{UNFIT, configure};
-use super::sealed::Place;
+use super::sealed::PayloadLayout;
 use crate::cipher::{Algorithm, BLOCK, Cipher, NOT_AUTHENTIC};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -57,7 +57,7 @@ impl DecryptPayload {
     }
 
     fn open(&mut self, packet: &mut Packet) -> Result<(), Reason> {
-        let place = Place::of(packet)?;
+        let place = PayloadLayout::of(packet)?;
         let length = packet.len() - place.payload;
         if length == 0 {
             return Ok(());

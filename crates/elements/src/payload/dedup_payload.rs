@@ -4,7 +4,7 @@ use ir::Model;
 use net::{Batch, Packet};
 
 use super::redundancy::{Encoder, HEAD, MOST};
-use super::sealed::Place;
+use super::sealed::PayloadLayout;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -85,7 +85,7 @@ impl DedupPayload {
     }
 
     fn code(&mut self, packet: &mut Packet) -> Verdict {
-        let place = match Place::of(packet) {
+        let place = match PayloadLayout::of(packet) {
             Ok(place) => place,
             Err(why) => return Verdict::Drop(why),
         };

@@ -3,7 +3,7 @@
 use ir::{Model, Reason};
 use net::{Batch, Packet};
 
-use super::sealed::Place;
+use super::sealed::PayloadLayout;
 use crate::cipher::{self, Algorithm, BLOCK, Cipher, Nonces, USED_UP};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -87,7 +87,7 @@ impl EncryptPayload {
     }
 
     fn verdict(&mut self, packet: &mut Packet) -> Verdict {
-        let place = match Place::of(packet) {
+        let place = match PayloadLayout::of(packet) {
             Ok(place) => place,
             Err(why) => return Verdict::Drop(why),
         };

@@ -5,7 +5,7 @@ use net::{Batch, Packet};
 
 use super::dedup_payload::memory;
 use super::redundancy::{Decoder, Wrong};
-use super::sealed::Place;
+use super::sealed::PayloadLayout;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -67,7 +67,7 @@ impl RedupPayload {
     }
 
     fn give_back(&mut self, packet: &mut Packet) -> Result<(), Reason> {
-        let place = Place::of(packet)?;
+        let place = PayloadLayout::of(packet)?;
         let coded = &packet.data()[place.payload..];
         if coded.is_empty() {
             return Ok(());

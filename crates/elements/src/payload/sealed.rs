@@ -15,14 +15,14 @@ const TRANSPORT_LENGTH: Reason = Reason("bad-transport-length");
 
 /// Where headers and payload begin in a packet, whose data end with the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PayloadLayout {
     pub network: usize,
     transport: usize,
     pub payload: usize,
     protocol: u8,
 }
 
-impl Place {
+impl PayloadLayout {
     /// Finds the payload: behind the header of TCP or UDP, and behind that of IP for other protocols. What follows
     /// the IP packet is cut off.
     ///

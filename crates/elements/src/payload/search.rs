@@ -27,7 +27,7 @@ pub(crate) struct Seen<'a> {
 
 /// What is found in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PayloadMatch {
     /// What becomes of the packet.
     pub action: Action,
     /// The first rule that matched and says so.
@@ -187,7 +187,7 @@ impl Engine {
         &mut self,
         seen: &Seen<'_>,
         mut matched: impl FnMut(usize),
-    ) -> Option<Found> {
+    ) -> Option<PayloadMatch> {
         self.payloads += 1;
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
@@ -210,7 +210,7 @@ impl Engine {
             }
         }
         candidates.sort_unstable();
-        let mut found: Option<Found> = None;
+        let mut found: Option<PayloadMatch> = None;
         for &number in &candidates {
             let rule = &self.rules[number as usize];
             if !is_about(rule, seen, &buffers) {
@@ -220,7 +220,7 @@ impl Engine {
             if buffers.have(&rule.contents, 0, &mut steps) {
                 matched(number as usize);
                 if found.is_none_or(|found| rule.action < found.action) {
-                    found = Some(Found { action: rule.action, rule: number as usize });
+                    found = Some(PayloadMatch { action: rule.action, rule: number as usize });
                 }
             } else if steps == 0 {
                 self.given_up += 1;

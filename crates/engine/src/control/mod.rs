@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dataplane::change::{self, Line};
+use dataplane::change::{self, ElementPlan};
 use dataplane::io::FaultInjection;
 use dataplane::latency::{Latency, Of};
 use dataplane::stats::{ElementStats, FunctionStats, Stats};
@@ -443,8 +443,8 @@ impl From<&ElementStats> for ElementCounts {
     }
 }
 
-impl From<&Line> for ElementState {
-    fn from(line: &Line) -> Self {
+impl From<&ElementPlan> for ElementState {
+    fn from(line: &ElementPlan) -> Self {
         let fate = match line.fate {
             change::Fate::Kept => Fate::Kept,
             change::Fate::Partly => Fate::Partly,

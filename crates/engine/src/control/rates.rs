@@ -17,9 +17,9 @@ pub struct Rates {
     /// By worker.
     pub cores: Vec<CoreRates>,
     /// By network function, in the order of their names.
-    pub functions: Vec<Line>,
+    pub functions: Vec<ElementRates>,
     /// By element, in the order of the chain.
-    pub elements: Vec<Line>,
+    pub elements: Vec<ElementRates>,
     /// Where packets were dropped.
     pub drops: Vec<Drops>,
     /// How long bursts took.
@@ -59,7 +59,7 @@ pub struct CoreRates {
 
 /// What an element or a network function did. What nobody counts is absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct ElementRates {
     /// Its name.
     pub name: String,
     /// Its class; nothing of a network function.
@@ -175,9 +175,9 @@ impl Sums {
         }
     }
 
-    fn line(self, name: &str, class: &str, interval: Interval) -> Line {
+    fn line(self, name: &str, class: &str, interval: Interval) -> ElementRates {
         let rate = |count: u64| interval.rate(0, count);
-        Line {
+        ElementRates {
             name: name.to_string(),
             class: class.to_string(),
             packets: self.packets.map(rate),

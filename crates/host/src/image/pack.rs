@@ -132,7 +132,7 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
 /// Starts a program, and waits until it says which version of the ABI it has.
 fn greet(program: &Program, journal: &Journal) -> Result<(), Failure> {
     let wrong = |why| Failure::File(program.path.clone(), why);
-    let (line, socket) = nf::Line::pair().map_err(wrong)?;
+    let (line, socket) = nf::HostEnd::pair().map_err(wrong)?;
     line.set_patience(PATIENCE).map_err(wrong)?;
     let output = [Stdio::null(), Stdio::inherit()];
     let limits = Limits { threads: 16, ..Limits::default() };

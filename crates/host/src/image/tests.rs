@@ -183,11 +183,11 @@ fn nothing_of_a_layer_goes_outside_of_its_folder() {
     let up = "../outside";
     for (number, files) in [
         vec![(FILE, "../outside/new", "x")],
-        vec![(LINK, "way", there.as_str()), (FILE, "way/new", "x")],
-        vec![(LINK, "way", up), (FILE, "way/new", "x")],
-        vec![(LINK, "way", up), (FILE, "way/kept", "x")],
-        vec![(LINK, "way", up), (FILE, "way/.wh.kept", "")],
-        vec![(LINK, "way", up), (FILE, "way/.wh..wh..opq", "")],
+        vec![(LINK, "link", there.as_str()), (FILE, "link/new", "x")],
+        vec![(LINK, "link", up), (FILE, "link/new", "x")],
+        vec![(LINK, "link", up), (FILE, "link/kept", "x")],
+        vec![(LINK, "link", up), (FILE, "link/.wh.kept", "")],
+        vec![(LINK, "link", up), (FILE, "link/.wh..wh..opq", "")],
         vec![(FILE, "../outside/.wh.kept", "")],
         vec![(HARD, "mine", "../outside/kept"), (FILE, "mine", "x")],
         vec![(FILE, "a/.wh...", "")],

@@ -14,7 +14,7 @@ use crate::image::Image;
 use crate::process::{MARK, needs};
 use crate::{Failure, Journal, Process, cgroup};
 
-/// Where the files of images are while a service runs: below, a folder that bears the mark of its journal. It is a place from which
+/// Where the files of images are while a service runs: below, a folder that carries the mark of its journal. It is a place from which
 /// programs may be run.
 const FILES: &str = "/var/lib/catena/images";
 

@@ -12,7 +12,7 @@ pub struct Error {
 
 /// A part of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum FilePart {
     /// The header of a pcap file.
     FileHeader,
     /// A record of a pcap file, or a packet block of a pcapng file.
@@ -21,12 +21,12 @@ pub enum Part {
     Block,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for FilePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Part::FileHeader => "file header",
-            Part::Record => "record",
-            Part::Block => "block",
+            FilePart::FileHeader => "file header",
+            FilePart::Record => "record",
+            FilePart::Block => "block",
         })
     }
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Part {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Reading failed, or decompressing did.
-    Io(Part, io::Error),
+    Io(FilePart, io::Error),
     /// There are no bytes at all.
     Empty,
     /// It begins neither as pcap nor as pcapng: the first four bytes.
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     /// A part ends too early.
     CutOff {
         /// What ends too early.
-        part: Part,
+        part: FilePart,
         /// Bytes that it should have, as far as is known.
         needed: u64,
         /// Bytes that are there.

@@ -10,7 +10,7 @@ mod reader;
 mod source;
 mod writer;
 
-pub use error::{Error, ErrorKind, Part};
+pub use error::{Error, ErrorKind, FilePart};
 pub use ng::{InterfaceOptions, PcapngWriter};
 pub use reader::{Interface, Reader, Record, RecordHeader};
 pub use writer::{Format, Options, Writer};

@@ -1,5 +1,5 @@
 use super::source::Source;
-use super::{Error, ErrorKind, LinkType, MAX_CAPTURED_LEN, Part};
+use super::{Error, ErrorKind, FilePart, LinkType, MAX_CAPTURED_LEN};
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -172,9 +172,9 @@ impl<R: Read> Reader<R> {
             ended: false,
         };
         if reader.source.want(4) == 0 {
-            return Err(reader.cut_off(Part::FileHeader, 0, 4).unless_io(ErrorKind::Empty));
+            return Err(reader.cut_off(FilePart::FileHeader, 0, 4).unless_io(ErrorKind::Empty));
         }
-        reader.have(Part::FileHeader, 4)?;
+        reader.have(FilePart::FileHeader, 4)?;
         let window = reader.source.window();
         let magic = [window[0], window[1], window[2], window[3]];
         for (order, number) in
@@ -191,7 +191,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn start_pcap(mut self, order: Order, nanoseconds: bool) -> Result<Self, Error> {
-        self.have(Part::FileHeader, FILE_HEADER_LEN)?;
+        self.have(FilePart::FileHeader, FILE_HEADER_LEN)?;
         let header = self.source.window();
         let (major, minor) = (order.u16(header, 4), order.u16(header, 6));
         if major != 2 {
@@ -260,7 +260,7 @@ impl<R: Read> Reader<R> {
         nanoseconds: bool,
     ) -> Result<Option<(RecordHeader, Range<usize>)>, Error> {
         if self.source.want(RECORD_HEADER_LEN) < RECORD_HEADER_LEN {
-            return self.end(Part::Record, RECORD_HEADER_LEN).map(|()| None);
+            return self.end(FilePart::Record, RECORD_HEADER_LEN).map(|()| None);
         }
         let offset = self.source.offset();
         let (order, interface, header) = (self.order, self.interfaces[0], self.source.window());
@@ -279,7 +279,7 @@ impl<R: Read> Reader<R> {
             return Err(Error { offset, kind });
         }
         let length = header.captured_len as usize;
-        self.have(Part::Record, RECORD_HEADER_LEN + length)?;
+        self.have(FilePart::Record, RECORD_HEADER_LEN + length)?;
         self.source.consume(RECORD_HEADER_LEN);
         Ok(Some((header, self.source.consume(length))))
     }
@@ -296,7 +296,7 @@ impl<R: Read> Reader<R> {
     // At the end of the file, or at a block of whose header it then holds all.
     fn at_packet_block(&mut self) -> Result<bool, Error> {
         if self.source.want(BLOCK_HEADER_LEN) < BLOCK_HEADER_LEN {
-            self.end(Part::Block, BLOCK_HEADER_LEN)?;
+            self.end(FilePart::Block, BLOCK_HEADER_LEN)?;
             return Ok(false);
         }
         let block = self.order.u32(self.source.window(), 0);
@@ -304,7 +304,7 @@ impl<R: Read> Reader<R> {
     }
 
     // Takes in the whole block at hand, whose header is there; returns its length.
-    fn whole_block(&mut self, part: Part, least_body: usize) -> Result<usize, Error> {
+    fn whole_block(&mut self, part: FilePart, least_body: usize) -> Result<usize, Error> {
         let offset = self.source.offset();
         let length = self.order.u32(self.source.window(), 4);
         let bad = |kind| Err(Error { offset, kind });
@@ -313,7 +313,7 @@ impl<R: Read> Reader<R> {
         }
         if length > MAX_BLOCK_LEN {
             return bad(match part {
-                Part::Record => ErrorKind::TooLong(length),
+                FilePart::Record => ErrorKind::TooLong(length),
                 _ => ErrorKind::BadBlockLength(length),
             });
         }
@@ -343,7 +343,7 @@ impl<R: Read> Reader<R> {
                 }
                 let present = self.source.skip(length.into());
                 if present < length.into() {
-                    let mut error = self.cut_off(Part::Block, present, length.into());
+                    let mut error = self.cut_off(FilePart::Block, present, length.into());
                     error.offset = offset;
                     return Err(error);
                 }
@@ -354,14 +354,14 @@ impl<R: Read> Reader<R> {
 
     fn section_header(&mut self) -> Result<(), Error> {
         let offset = self.source.offset();
-        self.have(Part::Block, BLOCK_OVERHEAD)?;
+        self.have(FilePart::Block, BLOCK_OVERHEAD)?;
         let mark = self.source.window()[8..12].try_into().expect("4 bytes");
         self.order = match (u32::from_le_bytes(mark), u32::from_be_bytes(mark)) {
             (BYTE_ORDER_MARK, _) => Order::Little,
             (_, BYTE_ORDER_MARK) => Order::Big,
             _ => return Err(Error { offset, kind: ErrorKind::BadByteOrderMark(mark) }),
         };
-        let length = self.whole_block(Part::Block, 16)?;
+        let length = self.whole_block(FilePart::Block, 16)?;
         let window = self.source.window();
         let (major, minor) = (self.order.u16(window, 12), self.order.u16(window, 14));
         if major != 1 {
@@ -373,7 +373,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn interface_description(&mut self) -> Result<(), Error> {
-        let length = self.whole_block(Part::Block, 8)?;
+        let length = self.whole_block(FilePart::Block, 8)?;
         let (order, block) = (self.order, self.source.window());
         let mut interface = Interface {
             link_type: LinkType(order.u16(block, 8).into()),
@@ -407,7 +407,7 @@ impl<R: Read> Reader<R> {
         let offset = self.source.offset();
         let kind = self.order.u32(self.source.window(), 0);
         let fixed = if kind == SIMPLE_PACKET { 4 } else { 20 };
-        let length = self.whole_block(Part::Record, fixed)?;
+        let length = self.whole_block(FilePart::Record, fixed)?;
         let (order, block) = (self.order, self.source.window());
         let index = match kind {
             SIMPLE_PACKET => 0,
@@ -449,7 +449,7 @@ impl<R: Read> Reader<R> {
 
     // Makes sure that all of a part of that length is in the window.
     #[inline]
-    fn have(&mut self, part: Part, length: usize) -> Result<(), Error> {
+    fn have(&mut self, part: FilePart, length: usize) -> Result<(), Error> {
         let present = self.source.want(length);
         if present < length {
             Err(self.cut_off(part, present as u64, length as u64))
@@ -460,14 +460,14 @@ impl<R: Read> Reader<R> {
 
     // The input ends within the next `needed` bytes: cleanly if nothing is left of it.
     #[cold]
-    fn end(&mut self, part: Part, needed: usize) -> Result<(), Error> {
+    fn end(&mut self, part: FilePart, needed: usize) -> Result<(), Error> {
         let present = self.source.window().len() as u64;
         let error = self.cut_off(part, present, needed as u64);
         if present == 0 && !matches!(error.kind, ErrorKind::Io(..)) { Ok(()) } else { Err(error) }
     }
 
     #[cold]
-    fn cut_off(&mut self, part: Part, present: u64, needed: u64) -> Error {
+    fn cut_off(&mut self, part: FilePart, present: u64, needed: u64) -> Error {
         let kind = match self.source.take_failure() {
             Some(error) => ErrorKind::Io(part, error),
             None => ErrorKind::CutOff { part, needed, present },

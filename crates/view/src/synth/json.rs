@@ -1,6 +1,6 @@
 //! A report for programs.
 
-use compiler::explain::provenance::{Asked, Condition, Conditions, Figures};
+use compiler::explain::provenance::{Condition, ConditionSubject, Conditions, Figures};
 use ir::program::Barrier;
 use ir::{NodeId, Span};
 use serde_json::{Value, json};
@@ -120,12 +120,12 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
 }
 
 fn conditions(report: &Report<'_>, words: &Words<'_>, known: &Conditions) -> Vec<Value> {
-    let said = |(asked, condition): (&Asked, &Condition)| {
+    let said = |(asked, condition): (&ConditionSubject, &Condition)| {
         let mut value = json!({
             "condition": words.condition(asked, condition),
             "elements": elements(report, &condition.elements),
         });
-        if let Asked::Rules(node) = asked {
+        if let ConditionSubject::Rules(node) = asked {
             // First and last of each run, counted from 0.
             let runs = condition.set.intervals().iter();
             value["rules_of"] = json!(report.element(*node));

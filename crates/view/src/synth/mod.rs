@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use compiler::explain::provenance::{
-    Alternatives, Asked, BitRange, Condition, Conditions, Figures, Paths, Replayer, Space, Visit,
-    conditions, of_chain, of_path,
+    Alternatives, BitRange, Condition, ConditionSubject, Conditions, Figures, Paths, Replayer,
+    Space, Visit, conditions, of_chain, of_path,
 };
 use compiler::{Chain, Synthesis};
 use ir::layout::{Facts, Layout, Layouts};
@@ -276,7 +276,7 @@ fn askers(program: &Program) -> HashMap<TermId, Vec<NodeId>> {
 /// Adds to conditions the elements that the packets came through and that asked the same.
 fn also(known: &mut Conditions, askers: &HashMap<TermId, Vec<NodeId>>, visited: &HashSet<NodeId>) {
     for (asked, condition) in known {
-        let Asked::Number(term) = asked else { continue };
+        let ConditionSubject::Number(term) = asked else { continue };
         for asker in askers.get(term).into_iter().flatten() {
             if visited.contains(asker) && !condition.elements.contains(asker) {
                 Rc::make_mut(&mut condition.elements).push(*asker);
@@ -493,15 +493,19 @@ impl Class<'_> {
 }
 
 /// Conditions in the order in which they were asked.
-pub(crate) fn in_order(known: &Conditions) -> Vec<(&Asked, &Condition)> {
+pub(crate) fn in_order(known: &Conditions) -> Vec<(&ConditionSubject, &Condition)> {
     let mut all: Vec<_> = known.iter().collect();
     all.sort_by_key(|(_, c)| c.order);
     all
 }
 
 /// The place of the one rule that a condition is about.
-pub(crate) fn one_rule(words: &Words<'_>, asked: &Asked, condition: &Condition) -> Option<Span> {
-    let Asked::Rules(element) = asked else { return None };
+pub(crate) fn one_rule(
+    words: &Words<'_>,
+    asked: &ConditionSubject,
+    condition: &Condition,
+) -> Option<Span> {
+    let ConditionSubject::Rules(element) = asked else { return None };
     match words.spans(*element, &condition.set)[..] {
         [(_, span)] => span,
         _ => None,

@@ -1,6 +1,6 @@
 //! Names of places in a packet, by where its headers are.
 
-use compiler::explain::provenance::{Asked, Conditions, Visit};
+use compiler::explain::provenance::{ConditionSubject, Conditions, Visit};
 use ir::Program;
 use ir::layout::{Facts, Layout, Start};
 use ir::program::Writes;
@@ -50,7 +50,7 @@ pub(super) fn coming_in(
 /// What is known besides if conditions hold.
 pub(super) fn learnt(program: &Program, facts: &Facts, known: &Conditions) -> Facts {
     known.iter().fold(facts.clone(), |facts, (asked, condition)| match asked {
-        Asked::Number(term) => facts.with(program, *term, &condition.set),
+        ConditionSubject::Number(term) => facts.with(program, *term, &condition.set),
         _ => facts,
     })
 }

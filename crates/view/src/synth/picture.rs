@@ -259,8 +259,8 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
     if let Some(class) = class {
         let words = report.words(program, class);
         let known = super::in_order(&class.known);
-        let flows = |asked: &compiler::explain::provenance::Asked| {
-            matches!(asked, compiler::explain::provenance::Asked::Flow(_))
+        let flows = |asked: &compiler::explain::provenance::ConditionSubject| {
+            matches!(asked, compiler::explain::provenance::ConditionSubject::Flow(_))
         };
         lines.extend(known.iter().filter(|k| !flows(k.0)).map(|(a, c)| words.condition(a, c)));
     }

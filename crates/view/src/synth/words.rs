@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::explain::provenance::{Asked, Condition, Space, is_sum};
+use compiler::explain::provenance::{Condition, ConditionSubject, Space, is_sum};
 use ir::field::{anno, arp, ip, ip6, tcp};
 use ir::layout::Layout;
 use ir::model::{BinaryOp, CompareOp};
@@ -45,12 +45,14 @@ enum Use {
 
 impl Words<'_> {
     /// A condition: `ip.ttl 2..255`.
-    pub(crate) fn condition(&self, asked: &Asked, condition: &Condition) -> String {
+    pub(crate) fn condition(&self, asked: &ConditionSubject, condition: &Condition) -> String {
         match asked {
-            Asked::Number(term) => self.number_is(*term, &condition.set),
-            Asked::Compare(op, a, b) => self.comparison(*op, *a, *b, condition.set.contains(1)),
-            Asked::Flow(lookup) => self.flow(*lookup, condition.set.contains(1)),
-            Asked::Rules(element) => {
+            ConditionSubject::Number(term) => self.number_is(*term, &condition.set),
+            ConditionSubject::Compare(op, a, b) => {
+                self.comparison(*op, *a, *b, condition.set.contains(1))
+            }
+            ConditionSubject::Flow(lookup) => self.flow(*lookup, condition.set.contains(1)),
+            ConditionSubject::Rules(element) => {
                 self.rules(&self.spans(*element, &condition.set), condition.unmatched)
             }
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use codegen::openflow::codec::Limit;
-use codegen::openflow::{self, Class, Entry};
+use codegen::openflow::{self, Class, FlowEntry};
 use compiler::partition::{Divided, RateLimit};
 use control::openflow::{About, Failure as Refused, Foreign, Mark, Plan, Site, Switch, meters};
 use ir::program::StepId;
@@ -45,7 +45,7 @@ fn entries(count: usize) -> String {
 pub(super) struct Ahead {
     address: Address,
     mark: Mark,
-    entries: Vec<Entry>,
+    entries: Vec<FlowEntry>,
     /// Segments whose packets come with a tag more, as they come back from servers.
     returned: BTreeSet<u16>,
     switch: Option<Switch>,
@@ -108,7 +108,7 @@ impl Ahead {
 
 impl Installation<'_> {
     /// The entries that the switch shall have: those that were proven.
-    fn entries(&self) -> Result<Vec<Entry>, Failure> {
+    fn entries(&self) -> Result<Vec<FlowEntry>, Failure> {
         let Loaded { sources, chain, .. } = self.loaded;
         let target = self.rack.sited.target.name();
         let origin = origin(chain, sources);
@@ -131,7 +131,7 @@ impl Installation<'_> {
     }
 
     /// The switch, which has to be what the topology says.
-    fn reach(&self, entries: &[Entry]) -> Result<Reached<'_>, Failure> {
+    fn reach(&self, entries: &[FlowEntry]) -> Result<Reached<'_>, Failure> {
         let Rack { topology, switch, sited } = self.rack;
         let path = self.path;
         let address = address(path, self.rack)?;
@@ -190,7 +190,7 @@ impl Installation<'_> {
     }
 
     /// What has to change.
-    fn plan(&self, reached: &mut Reached<'_>, entries: Vec<Entry>) -> Result<Plan, Failure> {
+    fn plan(&self, reached: &mut Reached<'_>, entries: Vec<FlowEntry>) -> Result<Plan, Failure> {
         let there = reached.switch.entries().map_err(|why| self.failed(reached, &why))?;
         Ok(Plan::new(there, entries, Mark::of(&self.name)))
     }
@@ -384,7 +384,7 @@ impl Split<'_> {
 
     fn plan_json(&self, reached: &Reached<'_>, plan: &Plan) -> Value {
         let entry =
-            |entry: &Entry| json!({ "entry": entry.flow.to_string(), "origin": *entry.origin });
+            |entry: &FlowEntry| json!({ "entry": entry.flow.to_string(), "origin": *entry.origin });
         json!({
             "switch": reached.name,
             "address": reached.address.to_string(),
@@ -422,7 +422,7 @@ fn met(foreign: &Foreign) -> String {
         true => "another chain",
         false => "others",
     };
-    let what = match (foreign.is_in_the_way(), foreign.comes_first()) {
+    let what = match (foreign.conflicts(), foreign.comes_first()) {
         (true, _) => "stands where one of the chain's has to stand, of",
         (false, true) => "may take packets before that of",
         (false, false) => "no longer gets the packets of that of",

@@ -212,8 +212,8 @@ impl Split<'_> {
             if !plan.is_all_new() {
                 text += &offloaded.counted(&counted, self.args.limit, self.paint());
             }
-            if plan.ports.iter().any(is_in_the_way) {
-                text += "! not all is as this chain was installed; what is in the way has to be removed before --install\n";
+            if plan.ports.iter().any(conflicts) {
+                text += "! not all is as this chain was installed; what conflicts has to be removed before --install\n";
             } else if plan.is_all_new() {
                 text += "! no interface has the chain's programs: this host was restarted, the interfaces were made anew, or they \
                          were never installed; --install attaches them\n";
@@ -323,7 +323,7 @@ fn state(state: &State) -> String {
 }
 
 /// Whether a program has to be removed before the chain's can be attached.
-fn is_in_the_way(port: &Port) -> bool {
+fn conflicts(port: &Port) -> bool {
     let is_other = matches!(port.state, State::Mode | State::OtherChain | State::Others(..));
     port.program.is_some() && is_other
 }
@@ -336,7 +336,7 @@ fn changes(plan: &Plan, is_done: bool) -> String {
         let change = match (port.is_well(), port.program.is_some(), &port.state) {
             (true, true, _) if plan.is_empty() => "as it should be",
             // Maps are shared, so all programs are exchanged.
-            _ if is_in_the_way(port) => "in the way",
+            _ if conflicts(port) => "conflict",
             (_, true, State::Same | State::Differs(_)) if is_done => "replaced",
             (_, true, State::Same | State::Differs(_)) => "to be replaced",
             (_, true, _) if is_done => "attached",

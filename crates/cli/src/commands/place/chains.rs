@@ -21,7 +21,7 @@ use super::switch;
 use crate::commands::compile::origin;
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::loaded::{Made, make};
+use crate::loaded::{ModelledChain, make};
 
 /// A device that is no core.
 struct Device {
@@ -162,11 +162,11 @@ impl<'a> Chains<'a> {
     fn function(
         &mut self,
         chain: &Click<'_>,
-        made: &Made,
+        made: &ModelledChain,
         (function, outputs): (&functions::Function, usize),
         (trust, frames): (&[Trust], &[Vec<u8>]),
     ) -> Function {
-        let Made { chain: whole, models, owns_parts, .. } = made;
+        let ModelledChain { chain: whole, models, owns_parts, .. } = made;
         let graph = &whole.graph;
         let words = origin(whole, &self.sources);
         let wires = made.wires();

@@ -39,7 +39,7 @@ use crate::{outputs, theme};
 pub(crate) use chains::Read;
 
 use chains::Chains;
-use switch::Asked;
+use switch::CachedSwitch;
 
 /// Place the functions of chains on a switch, cards and cores so that each chain gets its SLO
 ///
@@ -135,7 +135,7 @@ pub(crate) struct Task {
     /// The name of the switch.
     name: String,
     /// What it holds.
-    pub(crate) switch: Asked,
+    pub(crate) switch: CachedSwitch,
     /// The rack.
     pub(crate) rack: Topology,
     /// What it was read from.
@@ -224,7 +224,7 @@ pub(crate) fn task(args: &Place, are_wanted: bool) -> Result<Task, Failure> {
     let replication = if args.rules == "lemur" { Replication::Lemur } else { Replication::Model };
     let problem = Problem { headroom: args.headroom, replication, ..problem };
     let mut tables = std::mem::take(&mut chains.tables);
-    let switch = Asked::new(chains.switch(), &problem, &mut tables);
+    let switch = CachedSwitch::new(chains.switch(), &problem, &mut tables);
     let made_of = args.made_of(&chains.sources)?;
     let read = chains.read.unwrap_or_default();
     let mut known = chains.known;
@@ -272,7 +272,7 @@ type Planned = (Plan, String, String);
 /// The plan that is asked for.
 fn plan(
     args: &Place,
-    (problem, switch): (&Problem, &Asked),
+    (problem, switch): (&Problem, &CachedSwitch),
     (down, fair_by_manifest): (&[usize], bool),
 ) -> Result<Planned, Failure> {
     let (end, interrupted) = (Instant::now() + args.time, interrupt_flag());

@@ -13,7 +13,7 @@ pub(super) type Known = HashMap<(String, String), Member>;
 type Answers<T> = Mutex<HashMap<Vec<(usize, usize)>, T>>;
 
 /// A switch that was asked what it holds.
-pub(crate) struct Asked {
+pub(crate) struct CachedSwitch {
     name: String,
     joint: Joint,
     /// Whether it holds them, and what they take: answers so far.
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
 /// Answers that are kept.
 const KEPT: usize = 1 << 14;
 
-impl Asked {
+impl CachedSwitch {
     /// Of a problem whose functions are known to be such tables on the switch of that name.
     pub(super) fn new(
         (name, hardware): (&str, Option<Hardware>),
@@ -70,7 +70,7 @@ fn once<T: Clone>(
     answer
 }
 
-impl Switch for Asked {
+impl Switch for CachedSwitch {
     fn fits(&self, placed: &[(usize, usize)]) -> Result<(), String> {
         self.ask(placed).map(drop)
     }

@@ -42,7 +42,7 @@ struct Constants {
 }
 
 /// What was read.
-pub(super) struct Asked {
+pub(super) struct SimRequest {
     constants: Constants,
     pub(super) source: Source,
 }
@@ -222,7 +222,7 @@ fn profiled(path: &str, common: &Common) -> Result<Chain, Failure> {
     Ok(Chain { name: profile.chain, functions, setup: 0, touch, cools: 100_000, adopt: 0, source })
 }
 
-impl Asked {
+impl SimRequest {
     pub(super) fn read(common: &Common) -> Result<Self, Failure> {
         let source = Source::read(common)?;
         let rack = rack(&common.topology, &topology(&common.topology, &common.limits)?)?;

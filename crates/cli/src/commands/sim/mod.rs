@@ -17,7 +17,7 @@ use sim::{Outlook, Report, Scheme, Setup};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::terminal::print;
-use asked::{Asked, Source};
+use asked::{SimRequest, Source};
 
 /// Simulate a rack whose cores are scaled
 ///
@@ -196,7 +196,7 @@ pub(crate) fn main(args: &Sim) -> Result<ExitCode, Failure> {
         .map(|name| Scheme::named(name))
         .collect::<Result<_, _>>()
         .map_err(Failure::Usage)?;
-    let asked = Asked::read(common)?;
+    let asked = SimRequest::read(common)?;
     if common.set.iter().any(|of| of == "list") {
         print(&asked.listed());
         return Ok(ExitCode::SUCCESS);

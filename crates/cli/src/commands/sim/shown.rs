@@ -9,13 +9,13 @@ use sim::{Outlook, Report, Setup};
 use view::table::Table;
 
 use super::Common;
-use super::asked::Asked;
+use super::asked::SimRequest;
 use crate::failure::Failure;
 use crate::outputs;
 
 /// Runs and what they were asked for.
 pub(super) struct Shown<'a> {
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a SimRequest,
     pub(super) common: &'a Common,
     pub(super) setups: &'a [Setup],
     pub(super) reports: &'a [Report],

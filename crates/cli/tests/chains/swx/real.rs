@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use codegen::swx::change::{Edit, Entries, Held, first};
-use codegen::swx::spec::{Entry, Failure, Spec};
+use codegen::swx::spec::{Failure, Spec, TableEntry};
 use codegen::{Device, File, swx};
 use compiler::partition::{Site, Trust, compile};
 use dataplane::io::swx::{Attached, Control, Runner, build};
@@ -248,7 +248,7 @@ apply {
 ";
 
 /// A rule that is about a few numbers.
-fn rule(random: &mut fastrand::Rng) -> Entry {
+fn rule(random: &mut fastrand::Rng) -> TableEntry {
     let mut one = || {
         let mask = u128::from(u32::MAX << random.u32(..24));
         (u128::from(random.u32(..) & 0x0fff_ffff) & mask, Some(mask))
@@ -256,10 +256,10 @@ fn rule(random: &mut fastrand::Rng) -> Entry {
     let (matches, arm) = (vec![one(), one()], random.u128(1..4));
     let arguments = vec![("arm".to_string(), arm)];
     let (action, wide) = ("go".into(), Vec::new());
-    Entry { line: 0, matches, priority: 0, action, arguments, wide }
+    TableEntry { line: 0, matches, priority: 0, action, arguments, wide }
 }
 
-fn numbered(mut all: Vec<Entry>) -> Entries {
+fn numbered(mut all: Vec<TableEntry>) -> Entries {
     (0..).zip(&mut all).for_each(|(at, entry)| entry.priority = at);
     [("rules".to_string(), all), ("rules_changes".to_string(), Vec::new())].into()
 }
@@ -282,12 +282,12 @@ fn a_rule_of_a_long_list_is_exchanged() {
     let ports = (0..4).map(|port| (port, Attached::Rings)).collect();
     let (mut runner, control) = build("list", &spec, &ports, Some(EAL)).unwrap();
     let mut random = fastrand::Rng::with_seed(5);
-    let mut list: Vec<Entry> = (0..count).map(|_| rule(&mut random)).collect();
+    let mut list: Vec<TableEntry> = (0..count).map(|_| rule(&mut random)).collect();
     let begun = Instant::now();
     let (edits, mut held) = Held::default().fold(&numbered(list.clone()));
     apply(&control, &edits);
     println!("{count} rules: {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
-    let mut check = |list: &[Entry], about: &Entry, random: &mut fastrand::Rng| {
+    let mut check = |list: &[TableEntry], about: &TableEntry, random: &mut fastrand::Rng| {
         let mut numbers: Vec<[u32; 2]> = Vec::new();
         for at in 0..200 {
             let near = if at % 2 == 0 { about } else { &list[random.usize(..list.len())] };

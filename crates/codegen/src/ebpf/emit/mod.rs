@@ -19,7 +19,7 @@ use ir::program::{Effect, End, LookupId, Step, StepId, Term, TermId};
 use ir::{NodeId, Program, Span};
 
 use super::Block;
-use super::insn::{self, ALWAYS, Cond, Line, Op};
+use super::insn::{self, ALWAYS, AsmLine, Cond, Op};
 use super::lease::Leases;
 use super::object::{Code, Map, MapKind, counters_map};
 use crate::{Device, Lack};
@@ -86,7 +86,7 @@ pub(super) struct Emitter<'a, 'b> {
     /// The segment's number, and where its packets come in.
     number: usize,
     ingress: &'a [u32],
-    lines: Vec<Line<Label>>,
+    lines: Vec<AsmLine<Label>>,
     blocks: Vec<Block>,
     labels: Label,
     /// What is known at the step.
@@ -265,17 +265,17 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let (mut leads, mut next) = (HashMap::new(), None);
         for line in self.lines.iter().rev() {
             match line {
-                Line::Label(label) => {
+                AsmLine::Label(label) => {
                     if let Some(to) = next {
                         leads.insert(*label, to);
                     }
                 }
-                Line::If(ALWAYS, .., to) => next = Some(*leads.get(to).unwrap_or(to)),
-                Line::If(..) | Line::Do(_) => next = None,
+                AsmLine::If(ALWAYS, .., to) => next = Some(*leads.get(to).unwrap_or(to)),
+                AsmLine::If(..) | AsmLine::Do(_) => next = None,
             }
         }
         for line in &mut self.lines {
-            if let Line::If(.., to) = line
+            if let AsmLine::If(.., to) = line
                 && let Some(further) = leads.get(to)
             {
                 *to = *further;
@@ -287,20 +287,20 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 .lines
                 .iter()
                 .filter_map(|line| match line {
-                    Line::If(.., to) => Some(*to),
-                    Line::Do(_) | Line::Label(_) => None,
+                    AsmLine::If(.., to) => Some(*to),
+                    AsmLine::Do(_) | AsmLine::Label(_) => None,
                 })
                 .collect();
             let (mut dead, mut changed) = (false, false);
             for line in &mut self.lines {
                 match line {
-                    Line::Label(label) => dead &= !used.contains(label),
+                    AsmLine::Label(label) => dead &= !used.contains(label),
                     _ if dead => {
-                        *line = Line::Label(NOWHERE);
+                        *line = AsmLine::Label(NOWHERE);
                         changed = true;
                     }
-                    Line::Do(insn::EXIT) | Line::If(ALWAYS, ..) => dead = true,
-                    Line::Do(_) | Line::If(..) => {}
+                    AsmLine::Do(insn::EXIT) | AsmLine::If(ALWAYS, ..) => dead = true,
+                    AsmLine::Do(_) | AsmLine::If(..) => {}
                 }
             }
             if !changed {
@@ -325,7 +325,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
     }
 
     fn op(&mut self, word: u64) {
-        self.lines.push(Line::Do(word));
+        self.lines.push(AsmLine::Do(word));
     }
 
     fn ops(&mut self, words: [u64; 2]) {
@@ -334,20 +334,21 @@ impl<'a, 'b> Emitter<'a, 'b> {
 
     fn bind(&mut self, label: Label) {
         // What comes next needs no jump.
-        if matches!(self.lines.last(), Some(Line::If(ALWAYS, .., to)) if *to == label) {
+        if matches!(self.lines.last(), Some(AsmLine::If(ALWAYS, .., to)) if *to == label) {
             self.lines.pop();
         }
         // A jump over another one is that one, on the opposite condition.
-        if let [.., Line::If(code, a, b, number, over), Line::If(ALWAYS, .., to)] = self.lines[..]
+        if let [.., AsmLine::If(code, a, b, number, over), AsmLine::If(ALWAYS, .., to)] =
+            self.lines[..]
             && over == label
             && let Some(code) = insn::opposite(code)
         {
             self.lines.truncate(self.lines.len() - 2);
-            self.lines.push(Line::If(code, a, b, number, to));
+            self.lines.push(AsmLine::If(code, a, b, number, to));
         }
         let waiting = self.waiting.remove(&label);
         self.checked = self.checked.into_iter().chain(waiting).min();
-        self.lines.push(Line::Label(label));
+        self.lines.push(AsmLine::Label(label));
     }
 
     fn jumps(&mut self, to: Label) {
@@ -357,13 +358,13 @@ impl<'a, 'b> Emitter<'a, 'b> {
 
     fn goto(&mut self, to: Label) {
         self.jumps(to);
-        self.lines.push(Line::If(ALWAYS, 0, 0, 0, to));
+        self.lines.push(AsmLine::If(ALWAYS, 0, 0, 0, to));
         self.checked = None;
     }
 
     fn jump(&mut self, cond: Cond, a: u8, b: u8, to: Label) {
         self.jumps(to);
-        self.lines.push(Line::If(cond.register(), a, b, 0, to));
+        self.lines.push(AsmLine::If(cond.register(), a, b, 0, to));
     }
 
     /// Compares a register, whose number is at most `most`, with a number; the other register may be
@@ -371,10 +372,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
     fn jump_number(&mut self, cond: Cond, reg: u8, number: u64, most: u64, to: Label, other: u8) {
         if most <= u32::MAX.into() && number <= u32::MAX.into() {
             self.jumps(to);
-            self.lines.push(Line::If(cond.word(), reg, 0, number as u32 as i32, to));
+            self.lines.push(AsmLine::If(cond.word(), reg, 0, number as u32 as i32, to));
         } else if let Ok(number) = i32::try_from(number) {
             self.jumps(to);
-            self.lines.push(Line::If(cond.number(), reg, 0, number, to));
+            self.lines.push(AsmLine::If(cond.number(), reg, 0, number, to));
         } else {
             self.set(other, number);
             self.jump(cond, reg, other, to);
@@ -405,7 +406,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.jumps(to);
         self.op(insn::copy(0, DATA));
         self.op(insn::advance(0, bytes as i32));
-        self.lines.push(Line::If(insn::GREATER, 0, END, 0, to));
+        self.lines.push(AsmLine::If(insn::GREATER, 0, END, 0, to));
         self.checked = self.checked.max(Some(bytes));
     }
 

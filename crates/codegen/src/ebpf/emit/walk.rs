@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use ir::program::{ClassifyRule, StepId, TermId};
 
-use super::super::insn::{self, Cond, Line, Op};
+use super::super::insn::{self, AsmLine, Cond, Op};
 use super::super::object::{Map, MapKind};
 use super::tree::{Cube, Cut, Node, To, Tree, columns};
 use super::{ABORT, Emitter, LENGTH, MAP_LOOKUP, STACK};
@@ -316,6 +316,6 @@ impl Emitter<'_, '_> {
         self.op(insn::load_stored(3, 3, first));
         self.op(insn::load_stored(4, 0, 8 * number));
         self.jumps(not_less);
-        self.lines.push(Line::If(Cond::Ge.register(), 3, 4, 0, not_less));
+        self.lines.push(AsmLine::If(Cond::Ge.register(), 3, 4, 0, not_less));
     }
 }

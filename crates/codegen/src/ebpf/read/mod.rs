@@ -1,8 +1,8 @@
 //! Reader: from instruction words to programs, by symbolic execution.
 //!
 //! Every path is followed; states that agree in all that is read later are one, and become one step.
-//! The reader shares nothing with what emits: it decodes words itself, and computes with numbers in its
-//! own way. Two things it takes for granted, as the kernel grants them: that a program was accepted by
+//! The reader shares nothing with what emits: it decodes words itself, and computes with numbers by
+//! itself. Two things it takes for granted, as the kernel grants them: that a program was accepted by
 //! the verifier, and that a frame has 14 bytes and room around it, so that checks that only lead to
 //! `XDP_ABORTED` if there were none of that never fail.
 

@@ -61,7 +61,7 @@ pub(super) enum Spec {
 
 /// What a lookup that is joined with others finds: by entry, the longest prefixes first, and by what it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct JoinedLookup {
     /// By entry: the number of where it leads.
     pub(super) of: Vec<u16>,
     /// By number: where that is. The first is where a packet goes for which there is no entry.
@@ -76,7 +76,7 @@ pub(super) struct Plan {
     /// By step: the number of its table, and that of the list in it.
     pub(super) at: BTreeMap<StepId, (u16, u16)>,
     /// By lookup that is joined: what it finds.
-    pub(super) found: BTreeMap<StepId, Found>,
+    pub(super) found: BTreeMap<StepId, JoinedLookup>,
     /// By lookup that is joined: the number of its table.
     pub(super) slots: BTreeMap<LookupId, u16>,
 }
@@ -171,7 +171,7 @@ impl Planner<'_, '_> {
     }
 
     /// What a lookup finds, if it may be joined with others.
-    fn lookup(&self, lookup: LookupId, hit: StepId, miss: StepId) -> Option<(Asked, Found)> {
+    fn lookup(&self, lookup: LookupId, hit: StepId, miss: StepId) -> Option<(Asked, JoinedLookup)> {
         let part = self.part;
         let program = &part.segment.program;
         let (key, table) = routes(program, lookup).ok()?;
@@ -194,7 +194,7 @@ impl Planner<'_, '_> {
             table: program.lookups[usize::from(lookup.0)].table.0,
             of: numbers.clone(),
         };
-        Some((asked, Found { of: numbers, to }))
+        Some((asked, JoinedLookup { of: numbers, to }))
     }
 
     /// The rows of the tree that begins at a step; one that leads there if it is no tree.

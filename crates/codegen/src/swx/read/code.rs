@@ -407,7 +407,7 @@ impl Code {
         &mut self,
         spec: &Spec,
         at: usize,
-        all: Vec<spec::Entry>,
+        all: Vec<spec::TableEntry>,
     ) -> Result<(), Failure> {
         let table = &self.tables[at];
         let is_exact = table.keys.iter().any(|key| key.1 == Match::Exact);

@@ -14,7 +14,7 @@ const MAX_INTERVALS: usize = 4096;
 
 /// What was asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum ConditionSubject {
     /// A number.
     Number(TermId),
     /// Two numbers.
@@ -41,7 +41,7 @@ pub struct Condition {
 
 /// What is known of the packets that come to a step: each of these holds for all of them. Where
 /// several paths meet, that is less than is known on each.
-pub type Conditions = BTreeMap<Asked, Condition>;
+pub type Conditions = BTreeMap<ConditionSubject, Condition>;
 
 /// The conditions of every exit of a program that packets come to.
 pub fn conditions(program: &Program) -> Vec<(StepId, Conditions)> {
@@ -158,7 +158,7 @@ impl<'a> Alternatives<'a> {
 
 /// Whether no packet is like that: one condition rules another out.
 fn is_contradiction(known: &Conditions) -> bool {
-    known.iter().any(|(asked, c)| !matches!(asked, Asked::Rules(_)) && c.set.is_empty())
+    known.iter().any(|(asked, c)| !matches!(asked, ConditionSubject::Rules(_)) && c.set.is_empty())
 }
 
 impl Condition {
@@ -173,24 +173,24 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
     let yes_or_no = |yes: bool| IntervalSet::single(u128::from(yes));
     match (step, branch) {
         (Step::Test { atom: Atom::Test(term, set), element, .. }, Branch::Yes) => {
-            add(known, Asked::Number(*term), (**set).clone(), *element, order);
+            add(known, ConditionSubject::Number(*term), (**set).clone(), *element, order);
         }
         (Step::Test { atom: Atom::Test(term, set), element, .. }, _) => {
             let set = set.complement(program.width(*term));
-            add(known, Asked::Number(*term), set, *element, order);
+            add(known, ConditionSubject::Number(*term), set, *element, order);
         }
         (Step::Test { atom: Atom::Compare(op, a, b), element, .. }, branch) => {
             let holds = yes_or_no(branch == Branch::Yes);
-            add(known, Asked::Compare(*op, *a, *b), holds, *element, order);
+            add(known, ConditionSubject::Compare(*op, *a, *b), holds, *element, order);
         }
         (Step::Switch { on, cases, element, .. }, Branch::Case(case)) => {
             let set = cases.get(case).map_or(IntervalSet::empty(), |c| c.0.clone());
-            add(known, Asked::Number(*on), set, *element, order);
+            add(known, ConditionSubject::Number(*on), set, *element, order);
         }
         (Step::Switch { on, cases, element, .. }, _) => {
             let asked = IntervalSet::union_of(cases.iter().map(|(set, _)| set));
             let set = IntervalSet::full(program.width(*on)).subtract(&asked);
-            add(known, Asked::Number(*on), set, *element, order);
+            add(known, ConditionSubject::Number(*on), set, *element, order);
         }
         (Step::Classify { rules, element, .. }, branch) => {
             let taken = rules.iter().filter(|r| branch == Branch::Arm(r.arm as usize));
@@ -202,18 +202,24 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
                 elements: Rc::new(vec![*element]),
                 order,
             };
-            known.insert(Asked::Rules(*element), condition);
+            known.insert(ConditionSubject::Rules(*element), condition);
         }
         (Step::Lookup { lookup, .. }, branch) => {
             let Some(of) = program.lookups.get(usize::from(lookup.0)) else { return };
             let found = yes_or_no(branch == Branch::Hit);
-            add(known, Asked::Flow(*lookup), found, of.element, order);
+            add(known, ConditionSubject::Flow(*lookup), found, of.element, order);
         }
         (Step::Exit(_), _) => {}
     }
 }
 
-fn add(known: &mut Conditions, asked: Asked, set: IntervalSet, element: NodeId, order: usize) {
+fn add(
+    known: &mut Conditions,
+    asked: ConditionSubject,
+    set: IntervalSet,
+    element: NodeId,
+    order: usize,
+) {
     match known.get_mut(&asked) {
         None => {
             let elements = Rc::new(vec![element]);
@@ -254,9 +260,11 @@ fn meet(program: &Program, mut all: Conditions, other: &Conditions) -> Condition
             condition.set = Rc::new(condition.set.union(&same.set));
         }
         match asked {
-            Asked::Number(term) => !condition.set.is_full(program.width(*term)),
-            Asked::Compare(..) | Asked::Flow(_) => condition.set.as_single().is_some(),
-            Asked::Rules(_) => true,
+            ConditionSubject::Number(term) => !condition.set.is_full(program.width(*term)),
+            ConditionSubject::Compare(..) | ConditionSubject::Flow(_) => {
+                condition.set.as_single().is_some()
+            }
+            ConditionSubject::Rules(_) => true,
         }
     });
     all

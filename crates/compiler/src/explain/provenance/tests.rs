@@ -125,7 +125,7 @@ fn conditions_are_what_all_packets_of_a_class_have() {
     let ttl = |known: &Conditions| {
         let is_ttl = |t: &ir::program::TermId| matches!(program.term(*t), Term::Input(f) if f.offset == 14 * 8 + 64);
         known.iter().find_map(|(asked, c)| match asked {
-            Asked::Number(t) if is_ttl(t) => Some((*c.set).clone()),
+            ConditionSubject::Number(t) if is_ttl(t) => Some((*c.set).clone()),
             _ => None,
         })
     };
@@ -159,11 +159,11 @@ fn rules_are_told_by_their_numbers() {
     let all = conditions(&program);
     let sent = exit_of(&program, |e| matches!(e, End::Push { .. }));
     let known = &all.iter().find(|c| c.0 == sent).unwrap().1;
-    let rules = &known[&Asked::Rules(1)];
+    let rules = &known[&ConditionSubject::Rules(1)];
     assert!(!rules.unmatched && rules.set.contains(18) && !rules.set.contains(17));
     let none = exit_of(&program, |e| matches!(e, End::Drop { reason, .. } if reason.0 == "none"));
     let known = &all.iter().find(|c| c.0 == none).unwrap().1;
-    assert!(known[&Asked::Rules(1)].unmatched);
+    assert!(known[&ConditionSubject::Rules(1)].unmatched);
     let visits = visits(&graph, &models, &program, sent);
     assert_eq!((visits[0].tables, visits[0].reads.len()), (1, 1));
 }

@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
             self.chain.tables && few || t.are_few() || few && t.exprs.len() > MAX_DIMENSIONS
         });
         if few {
-            self.cache.ask(element, rules, Asked::InTurn);
+            self.cache.ask(element, rules, RuleDependence::InTurn);
             // One after the other, each telling something of the next.
             if rules.len() > MAX_ROWS {
                 return Err(Stop::Unsupported(Barrier::RulesNotConjunctions));
@@ -271,7 +271,8 @@ impl<'a> Machine<'a> {
             true => Split::Keys((0..keys.len()).collect(), Arc::clone(&table.rules)),
             false => split(&table, &known, MAX_DIMENSIONS),
         };
-        let now = if whole { Asked::Whole(vec![possible]) } else { Asked::InPart };
+        let now =
+            if whole { RuleDependence::Whole(vec![possible]) } else { RuleDependence::InPart };
         self.cache.ask(element, rules, now);
         let (asked, fitting) = match split {
             Split::One(arm) => {

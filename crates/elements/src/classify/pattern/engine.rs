@@ -8,7 +8,7 @@ use net::Batch;
 
 use super::cubes::{Keys, cubes};
 use super::expr::Pattern;
-use super::filter::Made;
+use super::filter::CompiledRule;
 use super::program::{Headers, Program};
 
 /// A program of more tests than this is replaced by a classifier.
@@ -41,12 +41,12 @@ pub(super) struct Lookup {
 /// Stands for the arm of a packet that is still to be looked up.
 const PENDING: u32 = u32::MAX;
 
-fn patterns(rules: &[Rc<Made>]) -> impl DoubleEndedIterator<Item = (&Pattern, u32)> {
+fn patterns(rules: &[Rc<CompiledRule>]) -> impl DoubleEndedIterator<Item = (&Pattern, u32)> {
     rules.iter().map(|made| (&made.rule.pattern, made.rule.arm))
 }
 
 impl Engine {
-    pub(super) fn new(rules: &[Rc<Made>], otherwise: u32) -> Self {
+    pub(super) fn new(rules: &[Rc<CompiledRule>], otherwise: u32) -> Self {
         let mut tests = 0;
         for (pattern, _) in patterns(rules) {
             pattern.for_each_test(&mut |test| tests += test.set.intervals().len());
@@ -61,7 +61,7 @@ impl Engine {
     /// inserted.
     pub(super) fn change(
         &mut self,
-        rules: &[Rc<Made>],
+        rules: &[Rc<CompiledRule>],
         index: usize,
         removed: usize,
         inserted: usize,
@@ -90,7 +90,7 @@ impl Engine {
 }
 
 impl Lookup {
-    fn new(rules: &[Rc<Made>]) -> Option<Self> {
+    fn new(rules: &[Rc<CompiledRule>]) -> Option<Self> {
         let numbered: Vec<(&Pattern, u32)> =
             patterns(rules).zip(0..).map(|((pattern, _), number)| (pattern, number)).collect();
         let (keys, set) = cubes(&numbered)?;
@@ -99,7 +99,12 @@ impl Lookup {
         Some(Self { keys, list, unlisted: Vec::new(), batch: Vec::new(), found: Vec::new() })
     }
 
-    fn change(&mut self, index: usize, removed: usize, new: &[Rc<Made>]) -> Result<(), NoRoom> {
+    fn change(
+        &mut self,
+        index: usize,
+        removed: usize,
+        new: &[Rc<CompiledRule>],
+    ) -> Result<(), NoRoom> {
         for _ in 0..removed {
             if let Some(rank) = self.list.rank(index) {
                 self.unlisted.retain(|rule| rule.0 != rank);

@@ -25,7 +25,7 @@ pub(crate) struct Rule {
 }
 
 /// A rule with what it comes to.
-pub(super) struct Made {
+pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     when: Arc<Cond>,
     /// Whether it looks at IP.
@@ -34,7 +34,7 @@ pub(super) struct Made {
     headerless: Option<(Pattern, Arc<Cond>)>,
 }
 
-impl Made {
+impl CompiledRule {
     fn new(rule: Rule) -> Self {
         let mut needs_header = false;
         let is_ip = |origin| matches!(origin, Origin::Network | Origin::Transport);
@@ -56,7 +56,7 @@ const MAX_EDITS: usize = 64;
 
 /// Rules in order, the first that matches deciding which arm a packet takes.
 pub(crate) struct Filter {
-    rules: Vec<Rc<Made>>,
+    rules: Vec<Rc<CompiledRule>>,
     /// The arm of packets that no rule matches.
     otherwise: u32,
     /// Whether any rule looks at IP.
@@ -72,7 +72,8 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn new(rules: Vec<Rule>, otherwise: u32) -> Self {
-        let rules: Vec<Rc<Made>> = rules.into_iter().map(|r| Rc::new(Made::new(r))).collect();
+        let rules: Vec<Rc<CompiledRule>> =
+            rules.into_iter().map(|r| Rc::new(CompiledRule::new(r))).collect();
         let engine = Engine::new(&rules, otherwise);
         let mut filter = Self {
             rules,
@@ -116,7 +117,7 @@ impl Filter {
     /// than it must: they are many, and all over the memory.
     pub(crate) fn splice(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
         let (old, new_end) = (index..index + removed, index + new.len());
-        let is_headerless = |made: &Rc<Made>| made.headerless.is_some();
+        let is_headerless = |made: &Rc<CompiledRule>| made.headerless.is_some();
         let removes = self.rules[old.clone()].iter().any(is_headerless);
         self.exchange(index, removed, new);
         let new = &self.rules[index..new_end];
@@ -132,7 +133,7 @@ impl Filter {
 
     fn exchange(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
         let inserted = new.len();
-        let new = new.into_iter().map(|rule| Rc::new(Made::new(rule)));
+        let new = new.into_iter().map(|rule| Rc::new(CompiledRule::new(rule)));
         self.rules.splice(index..index + removed, new);
         self.engine.change(&self.rules, index, removed, inserted, self.otherwise);
     }

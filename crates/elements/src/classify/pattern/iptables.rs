@@ -26,7 +26,7 @@ const FLAGS: PacketBytes = PacketBytes::new(Origin::Transport, 13, 1);
 
 /// What a line of a dump is.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line<'a> {
+pub(crate) enum DumpLine<'a> {
     /// `*filter`
     Table(&'a str),
     /// `:FORWARD DROP [0:0]`, `-P FORWARD DROP`: whether a chain passes what no rule decides.
@@ -37,7 +37,7 @@ pub(crate) enum Line<'a> {
     Nothing,
 }
 
-impl<'a> Line<'a> {
+impl<'a> DumpLine<'a> {
     /// Takes a line for one of a dump; none if it is not of that form.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         if let Some(table) = text.strip_prefix('*') {
@@ -70,7 +70,7 @@ fn uncounted(text: &str) -> &str {
 
 /// Whether a text is a rule, and not what else patterns are written in.
 pub(crate) fn is_rule(text: &str) -> bool {
-    matches!(Line::of(unquoted(text)), Some(Line::Rule(_)))
+    matches!(DumpLine::of(unquoted(text)), Some(DumpLine::Rule(_)))
 }
 
 fn unquoted(text: &str) -> &str {
@@ -435,15 +435,15 @@ mod tests {
 
     #[test]
     fn lines_of_dumps_are_told_apart() {
-        assert_eq!(Line::of("*filter"), Some(Line::Table("filter")));
-        assert_eq!(Line::of(":FORWARD DROP [12:3]"), Some(Line::Policy("FORWARD", false)));
-        assert_eq!(Line::of(":web - [0:0]"), Some(Line::Nothing));
-        assert_eq!(Line::of("-P FORWARD ACCEPT"), Some(Line::Policy("FORWARD", true)));
-        assert_eq!(Line::of("-A FORWARD -j DROP"), Some(Line::Rule("FORWARD")));
-        assert_eq!(Line::of("[7:9] -A INPUT -j DROP"), Some(Line::Rule("INPUT")));
-        assert_eq!(Line::of("COMMIT"), Some(Line::Nothing));
+        assert_eq!(DumpLine::of("*filter"), Some(DumpLine::Table("filter")));
+        assert_eq!(DumpLine::of(":FORWARD DROP [12:3]"), Some(DumpLine::Policy("FORWARD", false)));
+        assert_eq!(DumpLine::of(":web - [0:0]"), Some(DumpLine::Nothing));
+        assert_eq!(DumpLine::of("-P FORWARD ACCEPT"), Some(DumpLine::Policy("FORWARD", true)));
+        assert_eq!(DumpLine::of("-A FORWARD -j DROP"), Some(DumpLine::Rule("FORWARD")));
+        assert_eq!(DumpLine::of("[7:9] -A INPUT -j DROP"), Some(DumpLine::Rule("INPUT")));
+        assert_eq!(DumpLine::of("COMMIT"), Some(DumpLine::Nothing));
         for text in ["", "allow tcp", "@10.0.0.0/8", "-", "- all", "[1:2]", ":"] {
-            assert_eq!(Line::of(text), None, "{text}");
+            assert_eq!(DumpLine::of(text), None, "{text}");
         }
     }
 

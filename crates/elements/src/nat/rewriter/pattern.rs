@@ -55,7 +55,7 @@ pub(crate) struct Pattern {
     order: Order,
     /// Whether ports were mentioned.
     ports: bool,
-    /// Whose share of the range it gives out.
+    /// From whose share of the range it allocates.
     part: WorkerShare,
 }
 
@@ -119,7 +119,7 @@ impl PatternRef {
             .map(|range| range.map(|(low, high)| IntervalSet::range(low.into(), high.into())))
     }
 
-    /// What the pattern gives out, each worker its share.
+    /// What the pattern allocates, each worker from its share.
     pub(crate) fn owned(&self) -> Option<OwnedPorts> {
         self.pattern().owned()
     }
@@ -310,7 +310,7 @@ impl Pattern {
         (self.kept, self.given) = (kept, given);
     }
 
-    /// What it gives out, each worker its share.
+    /// What it allocates, each worker from its share.
     fn owned(&self) -> Option<OwnedPorts> {
         Some(match (self.src, self.vary) {
             (Some(src), Vary::Port { low, high }) => {

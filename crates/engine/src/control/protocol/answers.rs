@@ -260,7 +260,7 @@ pub struct Tagged {
     pub tag: String,
     /// Frames that have it: those of any of these classes.
     pub classes: Vec<Class>,
-    /// Answers to what translators give out that have it, before any class.
+    /// Answers to what translators allocate that have it, before any class.
     pub answers: Vec<Answers>,
 }
 
@@ -305,7 +305,7 @@ pub struct Bits {
     pub count: u16,
 }
 
-/// Answers to what a translator gives out.
+/// Answers to what a translator allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answers {
     /// The first and last address that they go to.
