@@ -225,14 +225,14 @@ impl Schedule {
             // A mean distance after the last.
             let mean = *last / (*packets - 1).max(1) as f64;
             if mean <= 0.0 {
-                let why = "its packets came all at once, so that its end is not known; --rate says how many are sent a second";
+                let why = "its packets came all at once, so that its end is not known; --rate sets how many are sent a second";
                 return Err(why.into());
             }
             (*begin, *first) = (*last + mean, None);
         }
         // The first may be of the time 0.
         if recorded == 0 && first.is_some() {
-            return Err("its packets have no times; --rate says how many are sent a second".into());
+            return Err("its packets have no times; --rate sets how many are sent a second".into());
         }
         let first = *first.get_or_insert(recorded);
         // Some captures go back a little.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dataplane::trace::{Fate, Seen, Step};
 use engine::Findings;
-use engine::control::{Followed, Presenter};
+use engine::control::{PacketTrace, Presenter};
 use net::Header;
 use serde_json::Value;
 use view::diagnostics;
@@ -20,8 +20,8 @@ impl Presenter for Words {
         diagnostics::render(&findings.diagnostics, &findings.sources, false)
     }
 
-    fn followed(&self, followed: &Followed<'_>, colours: bool) -> (Value, String) {
-        let Followed { configuration, models, synthesis, trace, entrance, .. } = followed;
+    fn packet_trace(&self, packet_trace: &PacketTrace<'_>, colours: bool) -> (Value, String) {
+        let PacketTrace { configuration, models, synthesis, trace, entrance, .. } = packet_trace;
         let (chain, sources) = (configuration.chain(), configuration.sources());
         let report = synthesis.map(|synthesis| {
             Report::of(chain, sources, configuration.name(), models, synthesis, Cost::default())
@@ -33,7 +33,7 @@ impl Presenter for Words {
         let (graph, packets, report) = (&chain.graph, &packets[..], report.as_ref());
         let story = Story { graph, sources, trace, packets, report };
         let mut text = tell(&story, Paint(colours));
-        if let Some(why) = followed.unfinished {
+        if let Some(why) = packet_trace.unfinished {
             let waits = |step: &&Step| {
                 step.outcomes.iter().any(|o| (&o.fate, o.next) == (&Fate::Kept, None))
             };
@@ -47,10 +47,10 @@ impl Presenter for Words {
                 }
             });
         }
-        if let Some(worker) = followed.worker {
+        if let Some(worker) = packet_trace.worker {
             text.push_str(&format!("  at worker {worker}\n"));
         }
-        match followed.agrees {
+        match packet_trace.agrees {
             Some(true) => text.push_str("  the program did the same\n"),
             Some(false) => {
                 text.push_str("  THE PROGRAM WOULD HAVE DONE SOMETHING ELSE; please report this\n")

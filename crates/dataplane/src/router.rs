@@ -156,7 +156,7 @@ struct Nodes {
     /// Batches to deliver, the next one last.
     stack: Vec<Delivery>,
     stages: Stages,
-    /// Packets that are followed.
+    /// Packets that are traced.
     journeys: Journeys,
     functions: Rc<Functions>,
     sampler: Sampler,
@@ -724,7 +724,7 @@ impl Nodes {
     fn wake(&mut self, core: &mut WorkerResources, node: NodeId) {
         self.settle(core);
         if node >= self.elements {
-            self.follow_no_longer(core, node);
+            self.stop_old_traces(core, node);
         }
         self.lend(core, node, |element, cx| element.wake(cx));
         self.deliver(core);

@@ -161,7 +161,7 @@ codes! {
     Error::NoFlows(_) => "no-flows", "There is no element of this name that has flows.";
     Error::FlowChoice { .. } => "flow-choice", "A filter that is to choose one flow chooses another number of them.";
     Error::FlowEnded => "flow-ended", "The flow has ended already.";
-    Error::State(_) => "state", "State of another run cannot be taken over; the message says why.";
+    Error::State(_) => "state", "State of another run cannot be taken over; the message states why.";
     Error::Request(_) => "request", "The request is not understood.";
     Error::Reply(_) => "reply", "The reply is not understood; a client reports this.";
     Error::Version { .. } => "protocol-version", "Client and instance use different versions of the control protocol.";

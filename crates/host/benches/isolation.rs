@@ -286,7 +286,7 @@ fn main() -> ExitCode {
     }
     let rounds = if std::env::args().any(|word| word == "quick") { 1 } else { 5 };
     if let Err(why) = scheduler::may_be_fifo() {
-        println!("SCHED_FIFO is refused here ({why}): `catena host doctor` says more");
+        println!("SCHED_FIFO is refused here ({why}): `catena host doctor` shows more");
         return ExitCode::FAILURE;
     }
     let core = *scheduler::cores().last().expect("a core");

@@ -179,7 +179,7 @@ impl Chosen {
             }
             (Policy::Cooperative, Err(why)) => (
                 class(Policy::Other),
-                format!("SCHED_OTHER, as FIFO is refused ({why}): `catena host doctor` says more"),
+                format!("SCHED_OTHER, as FIFO is refused ({why}): `catena host doctor` shows more"),
             ),
             (policy @ (Policy::Fifo | Policy::RoundRobin), Err(why)) => {
                 return Err(Failure::Impossible(format!(
@@ -535,7 +535,7 @@ impl Watch<'_> {
         locked(&self.shared.watched).push(watched);
         placed.map_err(|why| {
             Failure::Impossible(format!(
-                "an NF cannot be scheduled as it is to be: {why}; `policy: other` needs nothing, and `catena host doctor` says more"
+                "an NF cannot be scheduled as it is to be: {why}; `policy: other` needs nothing, and `catena host doctor` shows more"
             ))
         })?;
         Ok(chain)
@@ -655,7 +655,7 @@ impl Watch<'_> {
             return true;
         }
         if chain.number == active && self.shared.orders.restart.swap(false, Ordering::Relaxed) {
-            say("the chain is replaced, as it was asked for");
+            say("the chain is replaced, as requested");
             chain.fail();
             return true;
         }

@@ -483,7 +483,7 @@ impl Chains<'_> {
             _ => {
                 let help = "write `min` and `max`, or one of `elastic-pipe: [2 Gbps, 10 Gbps]`, `virtual-pipe`, \
                             `infinite-pipe`, `metered-bulk: 2 Gbps`";
-                let message = "the rates of an SLO are said once: none or several are".into();
+                let message = "the rates of an SLO are given once: none or several are".into();
                 self.found.wrong(written, message, Some(help.into()));
                 (0.0, 0.0)
             }
@@ -597,7 +597,7 @@ impl Chains<'_> {
                     let can: Vec<String> = could.iter().map(Kind::to_string).collect();
                     let message = format!("'{name}' can run on {} alone", can.join(" and "));
                     let help =
-                        Some("the wish leaves nothing that runs it: `--matrix` says why".into());
+                        Some("the wish leaves nothing that runs it: `--matrix` shows why".into());
                     self.found.wrong(first, message, help);
                 }
                 wishes.extend((!only.is_empty()).then(|| Wish::Only(at, only.clone())));

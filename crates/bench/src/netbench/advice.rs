@@ -91,7 +91,7 @@ impl Results {
                     least.name(self),
                     least.figures()
                 ),
-                None => format!("{of}{bound}: nothing was measured that tells"),
+                None => format!("{of}{bound}: no measurement decides"),
             };
         };
         // Where ranges overlap, figures do not tell who is faster; round trips may.
@@ -417,7 +417,7 @@ mod tests {
         let p99 = Some(Duration::from_micros(30));
         let text = apart.recommended(&Pattern { pairs: 1, size: 64, p99 });
         assert!(text.starts_with("1vs1, 64 bytes, p99 at most 30µs: a: 2,100,000"), "{text}");
-        assert!(recommended(None, 128).contains("nothing was measured that tells"));
+        assert!(recommended(None, 128).contains("no measurement decides"));
         assert_eq!(results.recommendations().len(), 1);
     }
 

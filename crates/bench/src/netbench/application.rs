@@ -242,7 +242,7 @@ pub fn run(
         batch: Batch::new(),
     };
     if !application.find_peer()? {
-        return Err("it was told to end before it started".into());
+        return Err("it was ended before it started".into());
     }
     let before = cpu_seconds();
     let mut outcome = match options.role {

@@ -187,7 +187,7 @@ impl Device {
             site.hardware = Some(hardware(device, limits)?);
         }
         if targets.is_empty() {
-            return Err("--target or --topology says for which device".to_string().into());
+            return Err("--target or --topology names the device".to_string().into());
         }
         let of = |target| Sited { target, site: site.clone() };
         Ok((loaded, targets.into_iter().map(of).collect()))
@@ -252,7 +252,7 @@ impl Sited {
             (None, None) => {
                 let known = Hardware::names().collect::<Vec<_>>().join(", ");
                 return Err(format!(
-                    "--device says what has room for {name}'s tables: {known}, or a file"
+                    "--device names what has room for {name}'s tables: {known}, or a file"
                 )
                 .into());
             }
@@ -331,7 +331,7 @@ fn server(path: &str, site: &Site, name: Option<&str>) -> Result<usize, Failure>
     };
     let all = names.join(", ");
     let which = name.map_or(String::new(), |name| format!("'{name}' is none of them: "));
-    let why = || format!("{path}: {which}--server says which of the servers this is: {all}");
+    let why = || format!("{path}: {which}--server names the server that this is: {all}");
     Ok(found.ok_or_else(why)?)
 }
 

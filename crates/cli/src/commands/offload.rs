@@ -235,7 +235,7 @@ fn remove(args: &Offload) -> Result<ExitCode, Failure> {
         print(&format!("{:#}\n", Value::Array(documents)));
     } else if topology.switches.values().all(|switch| switch.control.is_none()) {
         return Err(
-            format!("{path}: no switch says where it is reached: add `control:` to it").into()
+            format!("{path}: no switch states where it is reached: add `control:` to it").into()
         );
     }
     Ok(ExitCode::SUCCESS)

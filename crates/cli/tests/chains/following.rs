@@ -4,7 +4,7 @@ use std::path::Path as Folder;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use dataplane::trace::live::{Followed, Following};
+use dataplane::trace::live::{TracedPacket, Tracing};
 use dataplane::trace::{Fate, Step};
 use dataplane::{Router, Tap};
 use elements::selector::Selector;
@@ -17,7 +17,7 @@ use crate::support::{Started, start};
 struct Watched {
     started: Started,
     tap: Option<Tap>,
-    heard: Receiver<Followed>,
+    heard: Receiver<TracedPacket>,
     names: Vec<String>,
 }
 
@@ -38,11 +38,11 @@ impl Watched {
         started: &mut Started,
         (from, to): (&str, &str),
         most: u64,
-    ) -> (Tap, Receiver<Followed>) {
+    ) -> (Tap, Receiver<TracedPacket>) {
         let port = |name| Port { node: started.chain.graph.find(name).expect("one"), port: 0 };
         let (from, to) = (port(from), port(to));
         let (sender, heard) = channel();
-        let following = Following {
+        let following = Tracing {
             selector: Selector::new("udp dst port 53").expect("a pattern"),
             left: Arc::new(most.into()),
             programs: [].into(),

@@ -80,7 +80,7 @@ fn an_artefact_is_written_and_verified() {
     let equal = folder.run(verify);
     assert!(equal.well().contains("proven to do what the chain does"), "{}", equal.out);
     assert!(
-        equal.out.contains("where frames are not what --trust says, it differs"),
+        equal.out.contains("where frames are not what --trust states, it differs"),
         "{}",
         equal.out
     );
@@ -345,7 +345,7 @@ fn tables_of_p4_programs_lie_in_stages() {
     assert_eq!(count["depends"]["fields"][0], "meta.class");
     // BMv2 has no stages; what does not fit a switch of two is left to cores, and proven.
     let bmv2 = compile(&["--target", "p4", "--stages"]);
-    assert!(bmv2.err.contains("--device says what has room for p4's tables"), "{}", bmv2.err);
+    assert!(bmv2.err.contains("--device names what has room for p4's tables"), "{}", bmv2.err);
     let tofino = codegen::stages::Hardware::file("tofino-1").unwrap();
     folder.file("two.yaml", tofino.replace("count: 12", "count: 2").replace("tofino-1", "two"));
     let all = ["--target", "p4", "--trust", ALL, "--device", "two.yaml"];

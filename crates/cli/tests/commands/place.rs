@@ -277,7 +277,7 @@ fn what_is_wrong_with_a_chain_in_a_manifest_is_shown_there() {
         ("file: c.click", "file: c.click, chain: NAT", "mapping"),
         ("t/up: 1", "t/upp: 1", "no output of 't' leads to 'upp'"),
         ("src: 10.7.0.0/16", "src: 10.7.0.0/33", "'10.7.0.0/33' is no network of IPv4"),
-        ("{ max: 3 Gbps }", "{ max: 3 Gbps, virtual-pipe: 1 Gbps }", "said once"),
+        ("{ max: 3 Gbps }", "{ max: 3 Gbps, virtual-pipe: 1 Gbps }", "given once"),
         (
             "file: c.click",
             "file: c.click\n    on: { f: [not core, not switch] }",

@@ -132,7 +132,7 @@ fn tables_have_the_same() {
         "network functions",
         "elements",
         "as programs",
-        "! in: nothing was said of its traffic",
+        "! in: its traffic is not bound",
         "counted over",
     ] {
         assert!(text.contains(words), "{words}: {text}");

@@ -83,7 +83,7 @@ impl Share {
 
 /// The path of a packet over a device and cores. Steps stand with the elements that they are about.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub struct DividedPath {
     /// What the device decided: steps of its segment.
     pub device: Vec<(StepId, NodeId)>,
     /// The number that the packet was handed off with, if it was.
@@ -122,7 +122,7 @@ impl Divided {
     ///
     /// # Errors
     /// A [`Fault`] if the program is wrong.
-    pub fn follow(&self, packet: &Packet, pool: &mut Pool) -> Result<Followed, Fault> {
+    pub fn follow(&self, packet: &Packet, pool: &mut Pool) -> Result<DividedPath, Fault> {
         let mut run = |program: &Program| {
             let (mut packet, mut wire) = (pool.copy(packet), Wire::default());
             let end = interpret(program, &mut packet, &mut Store::default(), &mut wire);
@@ -144,7 +144,7 @@ impl Divided {
             cores.extend(steps.into_iter().map(|(_, element)| element));
         }
         cores.dedup();
-        Ok(Followed { device, tag, cores, exit })
+        Ok(DividedPath { device, tag, cores, exit })
     }
 
     /// Counts where a packet is taken care of.

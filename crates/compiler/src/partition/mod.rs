@@ -28,7 +28,7 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
-pub use compile::{Compiled, Divided, Division, Followed, Part, Share, compile, divide};
+pub use compile::{Compiled, Divided, DividedPath, Division, Part, Share, compile, divide};
 pub use cores::{TAG, on_cores};
 pub use counts::{Counted, Credit};
 pub use leases::{Lessor, lessors};

@@ -360,7 +360,7 @@ fn servers(
         [] => return Err(format!("no link leads from '{name}' to a server")),
         [(one, ..), (other, ..), ..] if all.iter().any(|(.., of)| of.runs.is_none()) => {
             return Err(format!(
-                "links lead from '{name}' to servers '{}' and '{}': `runs:` of each says which elements and compounds of the chain it runs",
+                "links lead from '{name}' to servers '{}' and '{}': `runs:` of each states which elements and compounds of the chain it runs",
                 one.device, other.device
             ));
         }

@@ -81,7 +81,7 @@ fn words(kind: u16, code: u16) -> (&'static str, &'static str) {
         (0xffff, 2301) => ("bundles are not permitted", "connect as root"),
         (0xffff, 2303..=2306) => ("it does not keep such bundles", "try again"),
         (0xffff, 2312) => ("the bundle is too large", "leave more to cores"),
-        (0xffff, 2313) => ("an entry in the bundle was refused", "`ovs-vswitchd`'s log says more"),
+        (0xffff, 2313) => ("an entry in the bundle was refused", "`ovs-vswitchd`'s log shows more"),
         (0xffff, 2314) => ("the bundle waited too long", "try again"),
         (0xffff, 2315) => ("another bundle is being committed", "try again"),
         _ => ("it does not say why in words", "the switch's log may say more"),

@@ -73,7 +73,7 @@ impl fmt::Display for Odd {
         match self {
             Odd::Kind(kind) => write!(
                 f,
-                "the topology says `target: ovs`, the switch calls itself '{kind}': say `target: openflow`"
+                "the topology has `target: ovs`, the switch calls itself '{kind}': say `target: openflow`"
             ),
             Odd::Tables(there, needed) => write!(
                 f,

@@ -227,10 +227,10 @@ pub(super) struct Interface {
     /// How many interfaces there are in all.
     interfaces: usize,
     /// Whether anybody may receive from it.
-    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
+    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else reads it"))]
     receives: bool,
     /// What DPDK is started with.
-    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
+    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else reads it"))]
     eal: Option<String>,
     dispatch: Dispatch,
     asker: Asker,

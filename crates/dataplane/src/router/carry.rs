@@ -103,7 +103,7 @@ impl Nodes {
     }
 
     /// Takes a delivery through elements' own code at once, up to where packets may wait for their turn; gives what came
-    /// there, in order, and whether that may not wait all the same. While packets are followed, nothing is taken
+    /// there, in order, and whether that may not wait all the same. While packets are traced, nothing is taken
     /// anywhere.
     pub(super) fn run_ahead(
         &mut self,
@@ -149,7 +149,7 @@ impl Nodes {
         ended
     }
 
-    /// Carries a batch to one input while packets are followed; where to next, if anything is left
+    /// Carries a batch to one input while packets are traced; where to next, if anything is left
     /// of it.
     #[cold]
     fn carry_watched(

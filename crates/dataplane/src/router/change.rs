@@ -106,7 +106,7 @@ impl Router {
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);
         self.nodes.report_paths(&mut self.core);
-        self.nodes.follow_no_further(None, "the configuration changed");
+        self.nodes.stop_tracing(None, "the configuration changed");
         let arrivals = self.nodes.arrivals();
         let count = self.nodes.elements;
         let mut elements = Vec::new();

@@ -70,7 +70,7 @@ impl StageContext<'_> {
         self.nodes.run_ahead(self.core, delivery, arrivals, out)
     }
 
-    /// Whether packets are followed on their paths at present, so that none is taken anywhere at once.
+    /// Whether packets are traced on their paths at present, so that none is taken anywhere at once.
     pub(crate) fn is_watched(&self) -> bool {
         !self.nodes.journeys.is_empty()
     }

@@ -65,7 +65,7 @@ impl Router {
     /// Takes a tap out again; whoever made programs for the connection is to make others.
     pub fn remove_tap(&mut self, tap: Tap) {
         let nodes = &mut self.nodes;
-        nodes.follow_no_further(Some(tap.0), "the trace ended");
+        nodes.stop_tracing(Some(tap.0), "the trace ended");
         nodes.discard_stage(Port { node: tap.0, port: 0 });
         let Some(Node { from, to, cell, .. }) = nodes.nodes.get_mut(tap.0) else { return };
         if let Some(cell) = cell {
@@ -106,7 +106,7 @@ impl Element for Pass {
     fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
 
     fn model(&self) -> Model {
-        Model::opaque("packets are followed from here on")
+        Model::opaque("packets are traced from here on")
     }
 }
 

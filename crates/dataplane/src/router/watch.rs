@@ -20,7 +20,7 @@ use net::{Batch, Packet};
 use super::{Cell, Delivery, Nodes, StageContext, Taker};
 use crate::trace::{Decision, Fate, Journey, Passage, Seen, Steps, grown};
 
-/// Packets that are followed at a time; more are not begun with.
+/// Packets that are traced at a time; more are not begun with.
 const MOST_JOURNEYS: usize = 256;
 /// Nanoseconds after which a packet that waits is not traced any further.
 const LONGEST: u64 = 10_000_000_000;
@@ -49,19 +49,19 @@ impl StageContext<'_> {
         self.nodes.aside(self.core, to, batch);
     }
 
-    /// Whether another packet can be followed.
-    pub(crate) fn can_follow(&self) -> bool {
+    /// Whether another packet can be traced.
+    pub(crate) fn can_trace(&self) -> bool {
         self.nodes.journeys.len() < MOST_JOURNEYS
     }
 
-    /// Whether a packet is followed already.
-    pub(crate) fn is_followed(&self, packet: &Packet) -> bool {
+    /// Whether a packet is traced already.
+    pub(crate) fn is_traced(&self, packet: &Packet) -> bool {
         self.nodes.journeys.contains_key(&packet.trace_id())
     }
 
     /// Carries a packet to the end of its path or to where it waits, by the elements' own code, and
     /// follows it from there on, too.
-    pub(crate) fn follow(&mut self, to: Port, mut packet: Packet, mut journey: Journey) {
+    pub(crate) fn begin_trace(&mut self, to: Port, mut packet: Packet, mut journey: Journey) {
         let trace_id = self.core.pool.fresh_trace_id();
         packet.set_trace_id(trace_id);
         journey.begin(&packet, self.core.now);
@@ -124,7 +124,7 @@ impl Nodes {
         (self.stack, self.loops) = (others, before);
     }
 
-    /// What to carry on of a batch while packets are followed: those that are come alone, to
+    /// What to carry on of a batch while packets are traced: those that are come alone, to
     /// the element's own code, and the others before and behind them wait for their turn. Whether
     /// the element's own code must take what is left in the batch.
     pub(super) fn single_out(
@@ -157,7 +157,7 @@ impl Nodes {
         if first == 0 { Taker::Element } else { taker }
     }
 
-    /// Notes that a packet that is followed comes to an element.
+    /// Notes that a packet that is traced comes to an element.
     fn arrive(&mut self, core: &mut WorkerResources, to: Port, packet: &Packet) {
         let decisions = self.decisions(core, to, packet);
         let trace_id = packet.trace_id();
@@ -168,7 +168,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that an element pulled a packet, if that is followed.
+    /// Notes that an element pulled a packet, if that is traced.
     #[cold]
     pub(super) fn pulled(&mut self, core: &WorkerResources, node: NodeId, packet: &Packet) {
         if node < self.elements
@@ -179,7 +179,7 @@ impl Nodes {
         }
     }
 
-    /// What to tell [`Nodes::look_back`], if packets are followed.
+    /// What to tell [`Nodes::look_back`], if packets are traced.
     #[inline]
     pub(super) fn look_at(&self, cell: &Cell, batch: Option<&Batch>) -> Option<Box<Before>> {
         if self.journeys.is_empty() {
@@ -192,7 +192,7 @@ impl Nodes {
         Some(Box::new(Before { tally, traffic, pushed }))
     }
 
-    /// Looks what an element that has worked did with packets that are followed. `also` are
+    /// Looks what an element that has worked did with packets that are traced. `also` are
     /// packets that leave besides those that it emitted, and by which output.
     #[cold]
     pub(super) fn look_back<'a>(
@@ -255,8 +255,8 @@ impl Nodes {
         });
     }
 
-    /// Follows packets no further whose journeys are over, and tells of them: `is_over` yields
-    /// why, if that is not that they were followed to their end.
+    /// Stops tracing packets whose journeys are over, and tells of them: `is_over` yields
+    /// why, if that is not that they were traced to their end.
     fn tell(&mut self, is_over: impl Fn(u16, &Journey) -> Option<Option<&'static str>>) {
         let all = self.journeys.iter();
         let over: Vec<_> =
@@ -270,12 +270,12 @@ impl Nodes {
         }
     }
 
-    /// Follows packets no further that were begun with at a tap, or any.
-    pub(super) fn follow_no_further(&mut self, tap: Option<NodeId>, why: &'static str) {
+    /// Stops tracing packets that were begun with at a tap, or any.
+    pub(super) fn stop_tracing(&mut self, tap: Option<NodeId>, why: &'static str) {
         self.tell(|_, j| tap.is_none_or(|tap| j.tap == tap).then_some(Some(why)));
     }
 
-    /// Follows a packet no further that goes to another worker.
+    /// Stops tracing a packet that goes to another worker.
     pub(super) fn let_go(&mut self, core: &mut WorkerResources, packet: &mut Packet) {
         let gone = packet.trace_id();
         packet.set_trace_id(0);
@@ -283,8 +283,8 @@ impl Nodes {
         core.pool.let_go();
     }
 
-    /// Follows packets no further that have waited long since they came by a tap.
-    pub(super) fn follow_no_longer(&mut self, core: &WorkerResources, tap: NodeId) {
+    /// Stops tracing packets that have waited long since they came by a tap.
+    pub(super) fn stop_old_traces(&mut self, core: &WorkerResources, tap: NodeId) {
         let now = core.now;
         let late = |journey: &Journey| journey.tap == tap && journey.began + LONGEST <= now;
         self.tell(|_, journey| late(journey).then_some(Some(WAITED)));

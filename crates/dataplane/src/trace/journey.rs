@@ -1,4 +1,4 @@
-//! A packet that is followed through a router that runs, and what is made of it.
+//! A packet that is traced through a router that runs, and what is made of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use net::Packet;
 
 use super::{Decision, Fate, Outcome, Passage, Seen, Step, StepId, Trace};
 
-/// Visits of one packet that are reported; what goes round in circles is not followed for ever.
+/// Visits of one packet that are reported; what goes round in circles is not traced for ever.
 const MOST_VISITS: usize = 1000;
 
-/// Hears all visits of a packet, and why it was not followed to its end, if it was not.
+/// Hears all visits of a packet, and why it was not traced to its end, if it was not.
 type Tell = Box<dyn FnOnce(Vec<Step>, Option<&'static str>)>;
 
 /// Where a packet is.
@@ -166,17 +166,17 @@ impl Journey {
         }
     }
 
-    /// Why it is not traced any further, if there is anything left to follow.
+    /// Why it is not traced any further, if there is anything left to trace.
     pub(crate) fn goes_too_far(&self) -> Option<&'static str> {
         (self.visits > MOST_VISITS).then_some("it goes round in circles")
     }
 
-    /// Whether nothing is left to follow.
+    /// Whether nothing is left to trace.
     pub(crate) fn is_over(&self) -> bool {
         self.at.is_empty()
     }
 
-    /// Tells of it; why it was not followed to its end, if it was not.
+    /// Tells of it; why it was not traced to its end, if it was not.
     pub(crate) fn tell(self, why: Option<&'static str>) {
         (self.tell)(self.trace.steps, why);
     }

@@ -18,19 +18,19 @@ use crate::{Router, Stage, StageContext, Taker, Tap};
 
 /// A packet's path through the chain.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub struct TracedPacket {
     /// The number of the place where it came in.
     pub place: u32,
     /// The worker.
     pub worker: u32,
     /// The visits, in their order.
     pub steps: Vec<Step>,
-    /// Why it was not followed to its end, if it was not; where it was then, it was kept last.
+    /// Why it was not traced to its end, if it was not; where it was then, it was kept last.
     pub unfinished: Option<&'static str>,
 }
 
-/// Which packets are followed, and who hears of it.
-pub struct Following<M> {
+/// Which packets are traced, and who hears of it.
+pub struct Tracing<M> {
     /// Which packets.
     pub selector: Selector,
     /// How many more.
@@ -41,7 +41,7 @@ pub struct Following<M> {
     pub to: Sender<M>,
 }
 
-impl<M> Clone for Following<M> {
+impl<M> Clone for Tracing<M> {
     fn clone(&self) -> Self {
         Self {
             selector: self.selector.clone(),
@@ -52,9 +52,9 @@ impl<M> Clone for Following<M> {
     }
 }
 
-impl<M: From<Followed> + 'static> Following<M> {
-    /// Follows what comes in by a connection of a worker's router. What is pulled over it is not
-    /// followed. `None` if there is no such connection.
+impl<M: From<TracedPacket> + 'static> Tracing<M> {
+    /// Traces what comes in by a connection of a worker's router. What is pulled over it is not
+    /// traced. `None` if there is no such connection.
     pub fn tap(
         self,
         router: &mut Router,
@@ -62,61 +62,61 @@ impl<M: From<Followed> + 'static> Following<M> {
         place: u32,
         worker: u32,
     ) -> Option<Tap> {
-        router.insert_stage(from, to, |tap| Inlet { following: self, tap, place, worker })
+        router.insert_stage(from, to, |tap| Inlet { tracing: self, tap, place, worker })
     }
 }
 
 struct Inlet<M> {
-    following: Following<M>,
+    tracing: Tracing<M>,
     tap: NodeId,
     place: u32,
     worker: u32,
 }
 
 impl<M> Inlet<M> {
-    /// Whether one more is to be followed.
+    /// Whether one more is to be traced.
     fn take(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
-        self.following.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        self.tracing.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 }
 
-impl<M: From<Followed> + 'static> Inlet<M> {
+impl<M: From<TracedPacket> + 'static> Inlet<M> {
     /// The journey of a packet that is chosen.
     fn journey(&self) -> Journey {
-        let (to, place, worker) = (self.following.to.clone(), self.place, self.worker);
+        let (to, place, worker) = (self.tracing.to.clone(), self.place, self.worker);
         let tell = move |steps: Vec<Step>, unfinished: Option<&'static str>| {
             // Nobody may listen any more.
-            let _ = to.send(M::from(Followed { place, worker, steps, unfinished }));
+            let _ = to.send(M::from(TracedPacket { place, worker, steps, unfinished }));
         };
-        Journey::new(self.tap, Arc::clone(&self.following.programs), Box::new(tell))
+        Journey::new(self.tap, Arc::clone(&self.tracing.programs), Box::new(tell))
     }
 }
 
-impl<M: From<Followed> + 'static> Stage for Inlet<M> {
+impl<M: From<TracedPacket> + 'static> Stage for Inlet<M> {
     fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
-        let Following { selector, left, .. } = &self.following;
+        let Tracing { selector, left, .. } = &self.tracing;
         let Some(next) = cx.behind_tap(self.tap) else { return };
         let mut packets = cx.core.batch();
         packets.append(batch);
         let chosen = |batch: &Batch, cx: &StageContext<'_>| {
-            let some = left.load(Ordering::Relaxed) > 0 && cx.can_follow();
-            // Whom another trace follows, that goes on to follow.
-            let chosen = |packet: &Packet| !cx.is_followed(packet) && selector.chooses(packet);
+            let some = left.load(Ordering::Relaxed) > 0 && cx.can_trace();
+            // A packet that another trace has stays with that.
+            let chosen = |packet: &Packet| !cx.is_traced(packet) && selector.chooses(packet);
             some.then(|| batch.iter().position(chosen)).flatten()
         };
         while let Some(at) = chosen(&packets, cx).filter(|_| self.take()) {
             let mut behind = cx.core.batch();
             packets.split_to(at, &mut behind);
             let mut all = behind.drain();
-            let followed = all.next();
+            let traced = all.next();
             let mut rest = cx.core.batch();
             all.for_each(|packet| rest.push(packet));
             cx.core.recycle_batch(behind);
             cx.carry(next, packets);
             packets = rest;
-            if let Some(packet) = followed {
-                cx.follow(next, packet, self.journey());
+            if let Some(packet) = traced {
+                cx.begin_trace(next, packet, self.journey());
             }
         }
         if packets.is_empty() {

@@ -39,7 +39,7 @@ use protocol::{
 
 pub use client::{Client, Failure, Received};
 pub use server::ControlSocket;
-pub use trace::Followed;
+pub use trace::PacketTrace;
 
 /// The longest request in bytes: a configuration can be part of it.
 pub const LONGEST: usize = 1 << 24;
@@ -97,9 +97,9 @@ pub trait Presenter: Send + Sync {
     /// What is wrong with a configuration, or may not be as it was meant.
     fn findings(&self, findings: &Findings) -> String;
 
-    /// What happened to a packet that was followed: for programs, an object, and for people, with colours or
+    /// What happened to a packet that was traced: for programs, an object, and for people, with colours or
     /// without.
-    fn followed(&self, followed: &Followed<'_>, colours: bool) -> (Value, String);
+    fn packet_trace(&self, packet_trace: &PacketTrace<'_>, colours: bool) -> (Value, String);
 }
 
 /// An instance with what its configurations are read with.

@@ -110,7 +110,7 @@ requests! {
     Rollback -> Changed,
     /// Captures packets that pass, until the client closes its sending side. The bytes are a pcapng file.
     Capture -> CaptureEnd,
-    /// Follows packets through the chain, until there were enough or the client closes its sending side.
+    /// Traces packets through the chain, until there were enough or the client closes its sending side.
     Trace -> TraceEnd,
     /// Ends the run.
     Stop -> (),
@@ -323,7 +323,7 @@ pub struct Capture {
     pub snap: Option<u64>,
 }
 
-/// Follows packets through the chain.
+/// Traces packets through the chain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {

@@ -1,4 +1,4 @@
-//! `catena ctl trace`: follows packets through a chain that runs.
+//! `catena ctl trace`: traces packets through a chain that runs.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use compiler::Synthesis;
 use dataplane::ports::InUse;
-use dataplane::trace::live::{self, Following};
+use dataplane::trace::live::{self, Tracing};
 use dataplane::trace::{Fate, Step, Trace};
 use dataplane::{Router, Tap, Tapped};
 use elements::selector::Selector;
@@ -23,34 +23,34 @@ use crate::error::Error;
 use crate::installer;
 use crate::instance::{Configuration, TapPoint, Watcher};
 
-/// Packets that are followed unless asked for otherwise.
+/// Packets that are traced unless asked for otherwise.
 const PACKETS: u64 = 10;
-/// Packets that are followed before those in front are told: a client that reads slowly costs
+/// Packets that are traced before those in front are told: a client that reads slowly costs
 /// neither memory nor the workers' time.
 const AHEAD: u64 = 64;
 
 enum Heard {
-    Followed(Box<live::Followed>),
+    Traced(Box<live::TracedPacket>),
     Places(Vec<TapPoint>),
     Over(Option<String>),
 }
 
-impl From<live::Followed> for Heard {
-    fn from(followed: live::Followed) -> Self {
-        Self::Followed(Box::new(followed))
+impl From<live::TracedPacket> for Heard {
+    fn from(traced: live::TracedPacket) -> Self {
+        Self::Traced(Box::new(traced))
     }
 }
 
 struct Watch {
     edge: Option<String>,
     interfaces: Vec<(String, String)>,
-    following: Following<Heard>,
+    tracing: Tracing<Heard>,
     configuration: Configuration,
     /// What the elements mean.
     models: Vec<Model>,
     is_synthesised: bool,
     workers: usize,
-    /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
+    /// What the chain becomes where packets are traced from; nothing if it is not synthesised.
     synthesis: OnceLock<Option<Synthesis>>,
 }
 
@@ -92,18 +92,18 @@ impl Watcher for Watch {
         let graph = &self.configuration.chain().graph;
         let made = || self.is_synthesised.then(|| synthesise(graph, &self.models, places));
         self.synthesis.get_or_init(made);
-        let _ = self.following.to.send(Heard::Places(places.to_vec()));
+        let _ = self.tracing.to.send(Heard::Places(places.to_vec()));
     }
 
     fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap> {
         let synthesis = self.synthesis.get().and_then(Option::as_ref);
         let programs = synthesis.map_or(Vec::new(), |s| s.programs.clone()).into();
-        let following = Following { programs, ..self.following.clone() };
-        following.tap(router, (place.from, place.to), number, worker)
+        let tracing = Tracing { programs, ..self.tracing.clone() };
+        tracing.tap(router, (place.from, place.to), number, worker)
     }
 
     fn ends(&self, why: &str) {
-        let _ = self.following.to.send(Heard::Over(Some(why.to_string())));
+        let _ = self.tracing.to.send(Heard::Over(Some(why.to_string())));
     }
 }
 
@@ -123,20 +123,20 @@ fn agree(steps: &[Step], synthesis: &Synthesis) -> Option<bool> {
             End::Drop { element, reason } => later.iter().any(|s| {
                 s.node == element && s.outcomes.iter().any(|o| o.fate == Fate::Dropped(reason))
             }),
-            // Programs that packets are followed through are whole.
+            // Programs that packets are traced through are whole.
             End::Handoff { .. } => return None,
         })
     };
     steps.iter().enumerate().filter_map(agrees).reduce(|all, one| all && one)
 }
 
-/// A packet that was followed through a chain that runs.
-pub struct Followed<'a> {
+/// A packet that was traced through a chain that runs.
+pub struct PacketTrace<'a> {
     /// The configuration that it runs.
     pub configuration: &'a Configuration,
     /// What the elements mean.
     pub models: &'a [Model],
-    /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
+    /// What the chain becomes where packets are traced from; nothing if it is not synthesised.
     pub synthesis: Option<&'a Synthesis>,
     /// What happened to the packet.
     pub trace: &'a Trace,
@@ -144,7 +144,7 @@ pub struct Followed<'a> {
     pub entrance: &'a str,
     /// Whether its programs would have done the same; nothing if none was asked.
     pub agrees: Option<bool>,
-    /// Why it was not followed to its end.
+    /// Why it was not traced to its end.
     pub unfinished: Option<&'a str>,
     /// The worker that had it, where there are several.
     pub worker: Option<u32>,
@@ -154,17 +154,17 @@ impl Watch {
     /// What clients are sent of a packet.
     fn piece(
         &self,
-        followed: live::Followed,
+        traced: live::TracedPacket,
         place: Option<&TapPoint>,
         (number, colours): (u64, bool),
         presenter: &dyn Presenter,
     ) -> Piece {
-        let live::Followed { worker, steps, unfinished, .. } = followed;
+        let live::TracedPacket { worker, steps, unfinished, .. } = traced;
         let synthesis = self.synthesis.get().and_then(Option::as_ref);
         let agrees = synthesis.and_then(|synthesis| agree(&steps, synthesis));
         let time = steps.first().map(|step| step.time);
-        let (story, text) = presenter.followed(
-            &Followed {
+        let (story, text) = presenter.packet_trace(
+            &PacketTrace {
                 configuration: &self.configuration,
                 models: &self.models,
                 synthesis,
@@ -209,13 +209,13 @@ pub(super) fn serve(
     let (to, heard): (Sender<Heard>, _) = channel();
     let mut granted = most.min(AHEAD);
     let left = Arc::new(AtomicU64::new(granted));
-    let following =
-        Following { selector, left: Arc::clone(&left), programs: [].into(), to: to.clone() };
+    let tracing =
+        Tracing { selector, left: Arc::clone(&left), programs: [].into(), to: to.clone() };
     let watch = Watch {
         edge: asked.edge.clone(),
         interfaces: controlled.interfaces.clone(),
         workers: instance.fleet().len(),
-        following,
+        tracing,
         configuration,
         models,
         is_synthesised: instance.path().is_synthesised(),
@@ -232,12 +232,12 @@ pub(super) fn serve(
         && let Ok(next) = heard.recv()
     {
         match next {
-            Heard::Followed(followed) => {
+            Heard::Traced(traced) => {
                 told += 1;
-                let place = places.get(followed.place as usize);
+                let place = places.get(traced.place as usize);
                 let presenter = &*controlled.presenter;
                 let number = (told, asked.colours);
-                stream.more(watch.piece(*followed, place, number, presenter))?;
+                stream.more(watch.piece(*traced, place, number, presenter))?;
                 if granted < most {
                     granted += 1;
                     left.fetch_add(1, Ordering::Relaxed);

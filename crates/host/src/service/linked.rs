@@ -203,7 +203,7 @@ impl Linked {
             self.switch.check()?;
             let all = orders.restart.swap(false, Ordering::Relaxed);
             if all {
-                say("all NFs are started anew, as it was asked for");
+                say("all NFs are started anew, as requested");
             }
             for seat in 0..running.len() {
                 let (of, since) = &running[seat];

@@ -62,8 +62,8 @@ barriers! {
     ChangedFlows = "changed-flows", "looks flows up again that it changed";
     /// A flow is changed that the path did not look up.
     OtherFlow = "other-flow", "changes another flow";
-    /// The model asks whether a flow exists without looking it up.
-    FlowTest = "flow-test", "asks whether a flow exists";
+    /// The model depends on whether a flow exists without looking it up.
+    FlowTest = "flow-test", "depends on whether a flow exists";
     /// More lookups than a program may have.
     TooManyLookups = "too-many-lookups", "too many lookups";
     /// More outputs than paths are made for.

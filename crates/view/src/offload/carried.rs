@@ -32,7 +32,7 @@ impl Offloaded<'_> {
         let mut text = String::new();
         let between = paint.bold(&format!("{} ↔ {server}", self.target));
         let _ = writeln!(text, "{between}  frames carry an 802.1ad tag in front of all else");
-        let mut table = Table::new(["VLAN ID", "to", "what it says"]);
+        let mut table = Table::new(["VLAN ID", "to", "what it holds"]);
         let shown = if limit == 0 { usize::MAX } else { limit };
         for (to, what) in all.iter().take(shown) {
             table.row([to.0.to_string(), "cores".into(), what.clone()]);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use compiler::partition::{Divided, Followed};
+use compiler::partition::{Divided, DividedPath};
 use ir::program::{End, Step, StepId};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ impl Offloaded<'_> {
     pub fn followed(
         &self,
         (number, wire): (usize, &str),
-        followed: &Followed,
+        followed: &DividedPath,
         places: Places<'_>,
         (server, paint): (&str, Paint),
     ) -> String {
@@ -52,7 +52,7 @@ impl Offloaded<'_> {
     pub fn followed_json(
         &self,
         (number, wire): (usize, &str),
-        followed: &Followed,
+        followed: &DividedPath,
         places: Places<'_>,
     ) -> Value {
         let part = &self.compiled.parts[number];
@@ -72,7 +72,7 @@ impl Offloaded<'_> {
     fn steps(
         &self,
         number: usize,
-        followed: &Followed,
+        followed: &DividedPath,
         places: Places<'_>,
     ) -> Vec<(String, Vec<String>)> {
         let mut all: Vec<(String, Vec<String>)> = Vec::new();
@@ -101,7 +101,7 @@ impl Offloaded<'_> {
     }
 
     /// What becomes of it.
-    fn end(&self, part: &Divided, followed: &Followed) -> String {
+    fn end(&self, part: &Divided, followed: &DividedPath) -> String {
         let class = followed.exit.and_then(|exit| Classes::of(self, part).class(exit));
         class.map_or_else(
             || "decided by elements".into(),
@@ -109,7 +109,7 @@ impl Offloaded<'_> {
         )
     }
 
-    fn handed(&self, part: &Divided, followed: &Followed) -> String {
+    fn handed(&self, part: &Divided, followed: &DividedPath) -> String {
         let handoff = followed.tag.and_then(|tag| part.offload.handoffs.get(&tag));
         let said = handoff.map(|handoff| Classes::of(self, part).said(self, handoff));
         let tag = followed.tag.map_or(0, |tag| tag.0);

@@ -90,7 +90,7 @@ impl<'a> Joint<'a> {
                     let mend = match from {
                         None => String::new(),
                         Some(server) => format!(
-                            "`trust:` of the port that leads to '{server}' says what its frames are known to be; "
+                            "`trust:` of the port that leads to '{server}' states what its frames are known to be; "
                         ),
                     };
                     lacks.push(format!(

@@ -94,7 +94,9 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         None => None,
         Some(Rate::Packets(rate)) => Some(rate),
         Some(Rate::OfLink(_)) => {
-            return Err(Failure::Usage("--rate: says packets per second here, not a share".into()));
+            return Err(Failure::Usage(
+                "--rate: is in packets per second here, not a share".into(),
+            ));
         }
     };
     if !SIZES.contains(&args.size) {

@@ -310,7 +310,8 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
         let mut matrix = matrix(args).over(set);
         if !containers.is_empty() {
             if matrix.pairs.is_some() || matrix.what.is_some() {
-                let why = "the file of containers says how many pairs there are, and what they do";
+                let why =
+                    "the file of containers states how many pairs there are, and what they do";
                 return Err(Failure::Usage(why.into()));
             }
             matrix.pairs = Some(Values(vec![containers.len() as u64 / 2]));

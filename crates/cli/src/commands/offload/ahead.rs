@@ -186,7 +186,7 @@ impl Ahead {
         let found = source.behind().and_then(|behind| Self::find(&source, behind));
         let why = match found {
             Ok(Some(other)) if other.work == self.work => return *self = other,
-            Ok(_) => "it says something else of what runs here".into(),
+            Ok(_) => "it has something else of what runs here".into(),
             Err(why) => {
                 self.tries -= 1;
                 if self.tries > 0 {

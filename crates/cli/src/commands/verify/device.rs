@@ -78,7 +78,7 @@ fn text(target: &str, part: &Divided) -> String {
     }
     match &part.proof.untrusted {
         Some(Compared { verdict: Verdict::Different(difference), .. }) => {
-            text += "where frames are not what --trust says, it differs:\n";
+            text += "where frames are not what --trust states, it differs:\n";
             show(&mut text, difference);
         }
         Some(Compared { verdict: Verdict::Equal, .. }) => {
@@ -86,7 +86,7 @@ fn text(target: &str, part: &Divided) -> String {
         }
         Some(Compared { verdict: Verdict::Unproven(why), .. }) => {
             text += &format!(
-                "how it differs where frames are not what --trust says is not known: {why}\n"
+                "how it differs where frames are not what --trust states is not known: {why}\n"
             );
         }
         None => {}

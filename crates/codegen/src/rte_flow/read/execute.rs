@@ -275,7 +275,7 @@ impl Execution<'_> {
             }
         }
         match (fate, mark) {
-            (None, _) => fail("nothing says where packets go"),
+            (None, _) => fail("nothing determines where packets go"),
             (Some(Act::Jump(_)), _) if mark.is_some() || changes != Changes::default() => {
                 fail("packets are changed before they go on in another group")
             }

@@ -235,7 +235,7 @@ fn apart(entry: &Entry) -> Result<(), String> {
 fn set(into: &mut Option<u128>, number: u128, name: &str) -> Result<(), String> {
     match into.replace(number) {
         None => Ok(()),
-        Some(_) => Err(format!("'{name}' is said twice")),
+        Some(_) => Err(format!("'{name}' is given twice")),
     }
 }
 

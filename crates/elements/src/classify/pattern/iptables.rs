@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
                         "tcp" | "udp" | "icmp" | "comment" | "multiport" | "iprange" => {}
                         "state" | "conntrack" => {
                             return Err(module
-                                .wrong(format!("'{}' asks for the state of a connection", module.text))
+                                .wrong(format!("'{}' depends on the state of a connection", module.text))
                                 .help("the network function Firewall keeps connections: `require(nf)`"));
                         }
                         other => {
@@ -453,7 +453,7 @@ mod tests {
             ("-A F -i eth0 -j DROP", "-i: the rule depends on an interface"),
             (
                 "-A F -m state --state NEW -j ACCEPT",
-                "state: 'state' asks for the state of a connection",
+                "state: 'state' depends on the state of a connection",
             ),
             ("-A F -m limit --limit 1/s -j ACCEPT", "limit: matches of 'limit' are not supported"),
             (

@@ -557,7 +557,7 @@ pub struct Followed {
 /// What happened to a packet, for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FollowedPacket {
-    /// How many were followed up to this one.
+    /// How many were traced up to this one.
     pub number: u64,
     /// The worker that had it.
     pub worker: u32,
@@ -565,7 +565,7 @@ pub struct FollowedPacket {
     pub time: Option<u64>,
     /// Whether its programs would have done the same; nothing if none was asked.
     pub agrees: Option<bool>,
-    /// Why it was not followed to its end, if it was not.
+    /// Why it was not traced to its end, if it was not.
     pub unfinished: Option<String>,
     /// What each element did, as `catena explain --json` says it.
     #[serde(flatten)]
@@ -585,10 +585,10 @@ pub struct CaptureEnd {
     pub ended: Option<String>,
 }
 
-/// What following packets came to.
+/// What a trace came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEnd {
-    /// Packets that were followed.
+    /// Packets that were traced.
     pub followed: u64,
     /// Why the instance ended it, if it did.
     pub ended: Option<String>,
