@@ -113,7 +113,7 @@ pub enum Lack {
     Cut,
     /// Copy packets.
     Copy,
-    /// Do what the element's own code does there.
+    /// Do what the element's native code does there.
     Element,
     /// Count packets.
     Count,
@@ -148,7 +148,7 @@ impl fmt::Display for Lack {
             Lack::Move(bytes) => write!(f, "{bytes} bytes are not pulled"),
             Lack::Cut => f.write_str("packets are not cut"),
             Lack::Copy => f.write_str("packets are not copied"),
-            Lack::Element => f.write_str("the element's own code is needed"),
+            Lack::Element => f.write_str("the element's native code is needed"),
             Lack::Count => f.write_str("packets are not counted"),
             Lack::Send => f.write_str("packets are not sent on"),
             Lack::Rest => f.write_str("no rule is kept that takes them all"),

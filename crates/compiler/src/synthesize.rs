@@ -285,7 +285,7 @@ impl Making<'_> {
     }
 
     /// Further entries: behind elements that no program leads through, though models say something
-    /// of them. All packets leave those by their own code.
+    /// of them. All packets leave those by their native code.
     fn behind_barriers(&self) -> Vec<Port> {
         let mut passed = HashSet::new();
         let mut barriers = HashSet::new();
@@ -318,7 +318,7 @@ impl Making<'_> {
             };
             match gives_up_at_once(&program) {
                 None => self.synthesis.programs.push(program),
-                Some(why) => self.note(*to, format!("its own code takes all packets ({why})")),
+                Some(why) => self.note(*to, format!("its native code takes all packets ({why})")),
             }
         }
         self.synthesis

@@ -18,7 +18,7 @@ use net::{Batch, Packet};
 
 use crate::trace::{Decision, Trace};
 
-/// Wraps an element so that packets go through its model instead of its own code. The state that
+/// Wraps an element so that packets go through its model instead of its native code. The state that
 /// the model declares lives in a [`Store`] shared by all elements of the chain; the element's own
 /// code still serves handlers, time, and packets for which the model is opaque, with the state
 /// handed to and fro.
@@ -65,7 +65,7 @@ impl Interpreted {
         })
     }
 
-    /// Runs the element's own code with the declared state in its hands.
+    /// Runs the element's native code with the declared state in its hands.
     fn native<R>(&mut self, now: u64, work: impl FnOnce(&mut dyn Element) -> R) -> R {
         let element = self.element.get_mut();
         let mut state = ElementState::declared(self.store.take());

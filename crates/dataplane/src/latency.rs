@@ -84,7 +84,7 @@ pub enum Of {
     Function,
     /// The program that begins at this element.
     Program,
-    /// An element's own code.
+    /// An element's native code.
     Element,
 }
 

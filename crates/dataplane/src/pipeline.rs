@@ -219,7 +219,7 @@ fn exit(program: &Program, step: StepId) -> Option<&Exit> {
 }
 
 /// The table of a lookup. It may do without one if every packet may as well be taken for one
-/// without a flow: the element's own code sees to it then.
+/// without a flow: the element's native code sees to it then.
 fn table_of(
     program: &Program,
     lookup: LookupId,

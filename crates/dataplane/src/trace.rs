@@ -57,7 +57,7 @@ pub enum Decision {
     NewFlow([Vec<u128>; 2]),
     /// The flow table had no room.
     FullTable,
-    /// The element's own code took the packet, because of this.
+    /// The element's native code took the packet, because of this.
     Opaque(&'static str),
 }
 

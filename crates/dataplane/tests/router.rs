@@ -337,7 +337,7 @@ fn clients_that_are_too_many_are_told_so() {
     assert_eq!(greeting, "Click::ControlSocket/1.3\r\n");
 }
 
-/// A stage that sends every second packet to the element's own code, and the rest past it.
+/// A stage that sends every second packet to the element's native code, and the rest past it.
 struct Halves {
     past: Port,
     passed: u64,

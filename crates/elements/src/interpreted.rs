@@ -81,7 +81,7 @@ impl Interpreter<'_> {
     /// Runs the model on a packet that came in on `port`. Packets for output 0 are added to `stay`.
     ///
     /// # Errors
-    /// The packet as it came, and why, if the model leaves it to the element's own code.
+    /// The packet as it came, and why, if the model leaves it to the element's native code.
     pub fn run(
         &mut self,
         port: usize,

@@ -2,7 +2,7 @@
 //! does.
 //!
 //! Each class of the registry has a test, under each of its samples: the same random sequence of
-//! packets through the element's own code, through the interpreter and through the program that the
+//! packets through the element's native code, through the interpreter and through the program that the
 //! element becomes must leave the same packets on the same outputs, the same counts by reason, the
 //! same declared state, and the same handler values.
 //!

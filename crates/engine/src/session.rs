@@ -21,7 +21,7 @@ pub enum Path {
     Native,
     /// The interpreter, on each element's model.
     Interpreted,
-    /// The programs that the chain becomes, and each element's own code where none takes its
+    /// The programs that the chain becomes, and each element's native code where none takes its
     /// place.
     #[default]
     Synthesised,

@@ -22,7 +22,7 @@ pub enum End {
     Emit(usize),
     /// It is dropped.
     Drop(Reason),
-    /// The element's own code must take it; nothing was changed.
+    /// The element's native code must take it; nothing was changed.
     Opaque(&'static str),
 }
 

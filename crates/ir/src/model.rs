@@ -2,7 +2,7 @@
 //!
 //! A model reads and writes [`Field`]s, moves the data's edges, works on declared state and ends
 //! by emitting the packet, dropping it with a reason, or declaring it [`Op::Opaque`]: then the
-//! element's own code runs, and no target but the CPU can. Everything that is not the element
+//! element's native code runs, and no target but the CPU can. Everything that is not the element
 //! itself (interpreter, synthesis, verification, targets) reads only this.
 //!
 //! Numbers are unsigned and at most 128 bits; arithmetic wraps; a value that is stored is cut to
@@ -262,7 +262,7 @@ pub enum Op {
     /// Leaves the innermost [`Op::Repeat`].
     Break,
     /// Says what nearly always holds, and changes nothing. A program may rely on it: packets for which it does not hold
-    /// it leaves to the element's own code.
+    /// it leaves to the element's native code.
     Expect(Cond),
     /// Removes bytes from the front; a negative number (two's complement) adds bytes that were
     /// there before, or zeros. Removing more than there are leaves none.
@@ -353,7 +353,7 @@ pub enum Op {
     Emit(Expr),
     /// Drops the packet.
     Drop(Reason),
-    /// The element's own code takes the packet from here; the reason says why. Must come before
+    /// The element's native code takes the packet from here; the reason says why. Must come before
     /// any other effect on the packet or on state.
     Opaque(&'static str),
 }
@@ -416,7 +416,7 @@ impl Model {
         self.inputs.get(port).or(self.inputs.last())
     }
 
-    /// A model whose packets always take the element's own code.
+    /// A model whose packets always take the element's native code.
     pub fn opaque(why: &'static str) -> Self {
         Self::from_block(vec![Op::Opaque(why)])
     }

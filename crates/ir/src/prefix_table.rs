@@ -8,7 +8,7 @@ use foldhash::HashMap;
 
 use crate::diagnostic::Span;
 use crate::interval::IntervalSet;
-use crate::mapping::Mapping;
+use crate::range_map::RangeMap;
 
 /// Entries of a new piece. One of twice as many is cut in two.
 const PIECE: usize = 256;
@@ -212,7 +212,7 @@ impl PrefixTable {
     }
 
     /// The keys that it has, and what it maps them to, number by number of its rows.
-    pub fn columns(&self) -> (IntervalSet, Vec<Arc<Mapping>>) {
+    pub fn columns(&self) -> (IntervalSet, Vec<Arc<RangeMap>>) {
         let (rows, ranges) = self.ranges();
         Self::columns_of(&rows, &ranges)
     }
@@ -221,14 +221,14 @@ impl PrefixTable {
     pub fn columns_of(
         rows: &[Arc<[u128]>],
         ranges: &[PrefixRange],
-    ) -> (IntervalSet, Vec<Arc<Mapping>>) {
+    ) -> (IntervalSet, Vec<Arc<RangeMap>>) {
         let keys = ranges.iter().map(|&(low, high, _)| (low, high)).collect();
         let width = rows.iter().map(|row| row.len()).max().unwrap_or(0);
         let column = |at: usize| {
             let number = |&(low, high, row): &PrefixRange| {
                 (low, high, rows[row as usize].get(at).copied().unwrap_or(0))
             };
-            Arc::new(Mapping::new(ranges.iter().map(number).collect()))
+            Arc::new(RangeMap::new(ranges.iter().map(number).collect()))
         };
         (IntervalSet::from_intervals(keys), (0..width).map(column).collect())
     }

@@ -32,8 +32,8 @@ use crate::field::Field;
 use crate::graph::{NodeId, Port};
 use crate::hash::HashFunction;
 use crate::interval::IntervalSet;
-use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
+use crate::range_map::RangeMap;
 
 pub use barrier::Barrier;
 pub use normal::Ref;
@@ -114,7 +114,7 @@ pub enum Term {
     /// One of two numbers.
     Choose(Atom, TermId, TermId),
     /// What a table maps a number to.
-    Map(TermId, Arc<Mapping>),
+    Map(TermId, Arc<RangeMap>),
     /// A hash of numbers.
     Hash(HashFunction, Vec<TermId>),
     /// Nanoseconds of the worker's clock.
@@ -371,12 +371,12 @@ pub struct Writes {
 /// How a packet's path through a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// It comes to an input port. With `native` it is the element's own code that takes it, even
+    /// It comes to an input port. With `native` it is the element's native code that takes it, even
     /// if the port is the entry of a program.
     Push {
         /// The input port.
         to: Port,
-        /// Whether the element's own code must take it.
+        /// Whether the element's native code must take it.
         native: bool,
     },
     /// It is dropped at an element.
@@ -387,7 +387,7 @@ pub enum End {
         reason: Reason,
     },
     /// Another part of the program goes on: nothing was done to the packet yet, and what
-    /// was decided is not decided again. Where there is no such part, the entry's own code takes the
+    /// was decided is not decided again. Where there is no such part, the entry's native code takes the
     /// packet.
     Handoff {
         /// Where it goes on.
@@ -407,7 +407,7 @@ pub struct Exit {
     /// Why the path ends there, if packets could have gone on element by element.
     pub barrier: Option<Barrier>,
     /// The input ports that it came through, from the entry on; none if the packet is handed
-    /// back to the entry's own code as it came, or handed off.
+    /// back to the entry's native code as it came, or handed off.
     pub visited: Vec<Port>,
     /// What becomes of copies of the packet, in the order in which they leave; all of them before the
     /// packet itself. Their paths begin at the input of the element that copied. They have no copies.

@@ -287,7 +287,7 @@ fn exits() {
     refused(nat, "s3: exit visited [0] nat, [0] rt\n", &[began]);
     refused(nat, "s3: exit visited [1] rt\n", &[began]);
     refused(nat, "s3: exit visited\n", &[began]);
-    // It is handed back as it came only to the entry's own code.
+    // It is handed back as it came only to the entry's native code.
     let began = "bad-path s7: the path does not begin at the entry";
     refused("push [0] rt, slow path", "push [0] rt", &[began]);
     refused("push [0] rt, slow path", "push [1] rt, slow path", &[began]);

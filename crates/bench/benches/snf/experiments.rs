@@ -29,7 +29,7 @@ pub(crate) struct Effort {
 pub(crate) enum Carrier {
     /// Elements, in a chain that does nothing or next to nothing, for comparison.
     Reference,
-    /// Each element's own code.
+    /// Each element's native code.
     Elements,
     /// The program that the chain becomes.
     Synthesised,

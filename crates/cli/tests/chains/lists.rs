@@ -105,7 +105,7 @@ fn what_rules_that_look_at_too_many_things_take_is_left_to_the_element() {
     compare(true);
 }
 
-/// Takes packets through a list in every mode; some are left to the element's own code if rules
+/// Takes packets through a list in every mode; some are left to the element's native code if rules
 /// look at `too_much`.
 fn compare(too_much: bool) {
     let random = &mut Rng::with_seed(5);

@@ -1,5 +1,5 @@
 //! Address translation under traffic that answers: what left comes back from the other side, and
-//! as the quotation of ICMP errors, while time passes. The elements' own code and their models
+//! as the quotation of ICMP errors, while time passes. The elements' native code and their models
 //! must agree on every packet and on all state, and packets with right checksums must leave with
 //! right checksums.
 

@@ -395,7 +395,7 @@ fn differences_behind_what_holds_packets_are_found() {
         "CheckIPHeader -> Queue -> Null -> SetIPDSCP(1) -> Unqueue -> ToDump(w);",
     );
     assert!(text.starts_with("equal"), "{text}");
-    // Packets with options that only the element's own code handles.
+    // Packets with options that only the element's native code handles.
     let behind = |rest: &str| {
         format!("CheckIPHeader -> IPGWOptions(1.2.3.4) -> {rest}, 2:2:2:2:2:2) -> ToDump(w);")
     };

@@ -181,7 +181,7 @@ pub fn traffic_classes(program: &Program, graph: &Graph, models: &[Model]) -> Ve
 }
 
 /// Whether packets of an exit leave the chain or go on where models do not look; those that only
-/// an odd header brings to an element's own code are of the classes of others.
+/// an odd header brings to an element's native code are of the classes of others.
 fn goes_on(exit: &Exit, graph: &Graph, models: &[Model]) -> bool {
     let End::Push { to, native } = exit.end else { return false };
     let leaves = graph.nodes.get(to.node).is_some_and(|node| node.outputs.is_empty());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ir::program::{Atom, ClassifyRule, Step, StepId, Term, TermId};
-use ir::{Field, IntervalSet, Mapping, Program};
+use ir::{Field, IntervalSet, Program, RangeMap};
 
 use super::FIELDS;
 
@@ -128,7 +128,7 @@ fn number(
 }
 
 /// The field that a number is, or that a table maps to it.
-fn matchable(program: &Program, term: TermId) -> Option<(Field, Option<&Mapping>)> {
+fn matchable(program: &Program, term: TermId) -> Option<(Field, Option<&RangeMap>)> {
     let (of, mapping) = match program.term(term) {
         Term::Map(of, mapping) => (program.term(*of), Some(&**mapping)),
         of => (of, None),

@@ -299,7 +299,7 @@ impl Site {
     }
 }
 
-/// The elements that a program goes through from a step on, and those of their own code that are behind it.
+/// The elements that a program goes through from a step on, and those of their native code that are behind it.
 fn goes_through(
     program: &Program,
     from: StepId,

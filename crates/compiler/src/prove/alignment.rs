@@ -1,6 +1,6 @@
 //! Which elements of two chains stand for each other where no program takes their place.
 //!
-//! Behind programs lie queues, what pulls from them, devices, and elements that only their own code
+//! Behind programs lie queues, what pulls from them, devices, and elements that only their native code
 //! can speak for. Two of them are alike if their class and configuration are, and so are all that
 //! they lead to and pull from: names do not matter, nor does the order of statements.
 
@@ -34,7 +34,7 @@ struct Wiring {
     out: Vec<Vec<(usize, Port)>>,
     /// By element: the inputs that it pulls from, and what they come from.
     pulled: Vec<Vec<(usize, Port)>>,
-    /// The elements that only their own code can speak for.
+    /// The elements that only their native code can speak for.
     opaque: Vec<bool>,
     /// The elements that packets come from, or may come to.
     alive: Vec<bool>,
@@ -171,7 +171,7 @@ impl<'a> Alignment<'a> {
         Some(&self.chains[side].graph.nodes[node].name)
     }
 
-    /// Whether only an element's own code can speak for it.
+    /// Whether only an element's native code can speak for it.
     pub(super) fn is_opaque(&self, side: Side, node: NodeId) -> bool {
         self.wiring[side].opaque[node]
     }
@@ -453,7 +453,7 @@ pub(super) fn arguments(class: &str, config: &str) -> Vec<String> {
     matters.map(|argument| argument.text).collect()
 }
 
-/// The ends of programs that only elements' own code can speak for, by the programs' inputs.
+/// The ends of programs that only elements' native code can speak for, by the programs' inputs.
 fn ends_of(programs: &[Program], wiring: &Wiring) -> HashMap<Port, BTreeSet<Port>> {
     let ends = |p: &Program| pushes(p).filter(|to| wiring.opaque[to.node]).collect();
     programs.iter().map(|p| (p.entry, ends(p))).collect()

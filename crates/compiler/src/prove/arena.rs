@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ir::field::meta;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, OnesSum, Term, TermId};
-use ir::{Base, Field, IntervalSet, Mapping};
+use ir::{Base, Field, IntervalSet, RangeMap};
 
 /// A lookup in a flow table, by what is looked up where: two that agree find the same flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -635,7 +635,7 @@ impl Arena {
         }
     }
 
-    fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {
+    fn map(&mut self, of: TermId, table: &Arc<RangeMap>) -> TermId {
         match table.image(&self.range(of)).as_single() {
             Some(value) => self.constant(value),
             None => self.intern(Term::Map(of, Arc::clone(table))),

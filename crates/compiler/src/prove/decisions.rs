@@ -98,7 +98,7 @@ pub(crate) enum Egress {
     Handoff(Continuation),
     /// Dropped, wherever and for whatever reason.
     Gone,
-    /// With an element's own code, as a flow holds what its configuration does not make: two chains are compared
+    /// With an element's native code, as a flow holds what its configuration does not make: two chains are compared
     /// without such flows.
     Unexpected,
 }

@@ -2,7 +2,7 @@
 //!
 //! Scripts, triggers and ends of sources call handlers when time or packets make them. A model says
 //! what an element does as it is configured; what a handler may change is compared as elements are
-//! that only their own code can speak for, by name, and whoever calls handlers must do so alike.
+//! that only their native code can speak for, by name, and whoever calls handlers must do so alike.
 
 use std::collections::BTreeSet;
 

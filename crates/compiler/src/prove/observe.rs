@@ -33,7 +33,7 @@ pub struct Queue {
     pub element: String,
     /// Its port.
     pub port: usize,
-    /// Whether its own code takes them.
+    /// Whether its native code takes them.
     pub native: bool,
 }
 

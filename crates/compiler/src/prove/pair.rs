@@ -20,7 +20,7 @@ use crate::synthesize::synthesize_rare_paths;
 
 /// Compares what two chains do with packets: which come out where, and how. Sources and sinks are
 /// the same that stand for the same device or file; queues, what pulls from them, and elements that
-/// only their own code can speak for are compared by class, configuration and what follows. Elements
+/// only their native code can speak for are compared by class, configuration and what follows. Elements
 /// with state in common were given the same name, or have the same class, configuration and order.
 ///
 /// That they are equal is proven; that they differ is shown by packets at their sources, for which

@@ -693,7 +693,7 @@ impl<'a> Product<'a> {
         std::mem::replace(&mut self.mismatches, before)
     }
 
-    /// Whether an element's own code takes packets there that a program leaves to it.
+    /// Whether an element's native code takes packets there that a program leaves to it.
     fn is_left_open(&self, outcome: &Outcome) -> bool {
         let is_open = |outcome: &Outcome| match &outcome.egress {
             Egress::Push(name, _, native) => {

@@ -1,7 +1,7 @@
 //! Witnesses of a difference between two chains: packets at their sources, run through both.
 //!
 //! Models say what to try; only chains that run say what differs. A sequence of packets is a witness
-//! once both chains, run from their first state on with the elements' own code, emit something
+//! once both chains, run from their first state on with the elements' native code, emit something
 //! else.
 
 use ir::NodeId;

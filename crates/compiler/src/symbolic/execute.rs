@@ -129,7 +129,7 @@ pub(super) struct Path<'a> {
     originals: Vec<Original<'a>>,
 }
 
-/// What is undone if an element's own code takes the packet.
+/// What is undone if an element's native code takes the packet.
 #[derive(Clone)]
 struct Before {
     packet: Packet,
@@ -490,7 +490,7 @@ impl<'a> Machine<'a> {
         slot
     }
 
-    /// The element's own code takes the packet as it came to it.
+    /// The element's native code takes the packet as it came to it.
     fn give_up(&mut self, mut path: Path<'a>, why: Barrier) -> Ended<'a> {
         let before = Rc::clone(&path.before);
         path.packet = before.packet.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ir::{IntervalSet, Mapping, PrefixRange, PrefixTable};
+use ir::{IntervalSet, PrefixRange, PrefixTable, RangeMap};
 
 /// What a table comes to.
 pub(crate) struct Table {
@@ -15,7 +15,7 @@ pub(crate) struct Table {
     begins: Vec<usize>,
     /// For tables of many different rows: the keys that it has, and what it maps them to, column
     /// by column.
-    columns: OnceLock<(IntervalSet, Vec<Arc<Mapping>>)>,
+    columns: OnceLock<(IntervalSet, Vec<Arc<RangeMap>>)>,
 }
 
 impl Table {
@@ -80,7 +80,7 @@ impl Table {
         Some(rows)
     }
 
-    pub(crate) fn columns(&self) -> &(IntervalSet, Vec<Arc<Mapping>>) {
+    pub(crate) fn columns(&self) -> &(IntervalSet, Vec<Arc<RangeMap>>) {
         self.columns.get_or_init(|| PrefixTable::columns_of(&self.rows, &self.ranges))
     }
 }

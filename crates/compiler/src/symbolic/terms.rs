@@ -11,7 +11,7 @@ use ir::interp::fold16;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::numbers::Numbers;
 use ir::program::{Atom, LookupId, OnesSum, StateId, Term, TermId};
-use ir::{IntervalSet, Mapping};
+use ir::{IntervalSet, RangeMap};
 use net::Header;
 use std::sync::Arc;
 
@@ -502,7 +502,7 @@ impl Terms {
     }
 
     /// What a table maps a number to.
-    pub(crate) fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {
+    pub(crate) fn map(&mut self, of: TermId, table: &Arc<RangeMap>) -> TermId {
         let (low, high) = self.bounds(of);
         match table.image(&IntervalSet::range(low, high)).as_single() {
             Some(value) => self.constant(value),

@@ -6,7 +6,7 @@ use ir::model::BinaryOp;
 use ir::program::{
     Atom, Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write,
 };
-use ir::{IntervalSet, Mapping, Reason};
+use ir::{IntervalSet, RangeMap, Reason};
 
 /// Numbers that look random and are the same in every run.
 pub(crate) struct Dice(pub(crate) u64);
@@ -205,7 +205,7 @@ fn wrong_number(program: &mut Program, dice: &mut Dice) -> bool {
         true => interval.1 -= 1,
         false => interval.2 ^= 1,
     }
-    **table = Arc::new(Mapping::new(intervals));
+    **table = Arc::new(RangeMap::new(intervals));
     true
 }
 

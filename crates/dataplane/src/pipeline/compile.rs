@@ -7,7 +7,7 @@ use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::numbers::{Numbers, Range, is_decided, total};
 use ir::program::{Atom, Effect, Exit, LookupId, OnesSum, Program, StateId, StepId, Term, TermId};
-use ir::{Base, Field, IntervalSet, Mapping};
+use ir::{Base, Field, IntervalSet, RangeMap};
 use net::Header;
 
 use super::gate::Gates;
@@ -77,7 +77,7 @@ pub(super) struct Compiler<'a> {
     /// How deep terms are nested: those that would take too much stack are not compiled.
     depth: Vec<u32>,
     /// Tables, and their numbers.
-    tables: Vec<(Arc<Mapping>, usize)>,
+    tables: Vec<(Arc<RangeMap>, usize)>,
     /// Found before steps are compiled.
     pub(super) gates: Gates,
 }
@@ -392,7 +392,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The number of a table whose numbers have 32 bits.
-    fn table(&mut self, mapping: &Arc<Mapping>) -> Option<usize> {
+    fn table(&mut self, mapping: &Arc<RangeMap>) -> Option<usize> {
         if let Some((_, known)) = self.tables.iter().find(|(table, _)| table == mapping) {
             return Some(*known);
         }

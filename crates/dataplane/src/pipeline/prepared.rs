@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ir::program::{Program, Step, StepId, Term};
-use ir::{IntervalSet, Mapping};
+use ir::{IntervalSet, RangeMap};
 
 use super::range_table::RangeTable;
 
@@ -20,7 +20,7 @@ pub struct Prepared {
 #[derive(Default)]
 pub(super) struct Ranges {
     switches: HashMap<StepId, Arc<RangeTable>>,
-    mappings: Vec<(Arc<Mapping>, Option<Arc<RangeTable>>)>,
+    mappings: Vec<(Arc<RangeMap>, Option<Arc<RangeTable>>)>,
 }
 
 impl Prepared {
@@ -64,7 +64,7 @@ impl Ranges {
         ranges
     }
 
-    fn find(&self, mapping: &Arc<Mapping>) -> Option<&Option<Arc<RangeTable>>> {
+    fn find(&self, mapping: &Arc<RangeMap>) -> Option<&Option<Arc<RangeTable>>> {
         let mut known = self.mappings.iter();
         known.find(|(known, _)| Arc::ptr_eq(known, mapping)).map(|(_, table)| table)
     }
@@ -75,7 +75,7 @@ impl Ranges {
     }
 
     /// What a mapping maps numbers to, if all have 32 bits.
-    pub(super) fn mapping(&self, mapping: &Arc<Mapping>) -> Option<Arc<RangeTable>> {
+    pub(super) fn mapping(&self, mapping: &Arc<RangeMap>) -> Option<Arc<RangeTable>> {
         self.find(mapping).cloned().flatten()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use classify::lpm::PrefixMap;
 use ir::program::StepId;
-use ir::{IntervalSet, Mapping};
+use ir::{IntervalSet, RangeMap};
 
 use super::simd::{Column, LANES};
 
@@ -55,7 +55,7 @@ impl RangeTable {
     }
 
     /// What a mapping maps numbers of 32 bits to, if all of that has 32 bits.
-    pub(super) fn of_mapping(mapping: &Mapping) -> Option<Self> {
+    pub(super) fn of_mapping(mapping: &RangeMap) -> Option<Self> {
         // Numbers beyond 32 bits are not asked for.
         let small = mapping.intervals().iter().filter(|interval| interval.0 <= u32::MAX.into());
         let range = |&(low, high, value): &(u128, u128, u128)| {

@@ -1,6 +1,6 @@
 //! How many packets came to each element and network function.
 //!
-//! They are counted where they leave: by connection, a batch at a time, where an element's own code
+//! They are counted where they leave: by connection, a batch at a time, where an element's native code
 //! takes them; by exit, and told when somebody asks, where a program does.
 
 use ir::{NodeId, Port};

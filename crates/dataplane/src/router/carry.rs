@@ -14,11 +14,11 @@ use crate::pipeline::Arrival;
 /// What takes packets that come to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taker {
-    /// The stage that stands there, or the element's own code if none does.
+    /// The stage that stands there, or the element's native code if none does.
     Stage,
-    /// The element's own code.
+    /// The element's native code.
     Element,
-    /// The part of the input's program that goes on here, or the element's own code if there is none.
+    /// The part of the input's program that goes on here, or the element's native code if there is none.
     Continuation(Continuation),
 }
 
@@ -102,7 +102,7 @@ impl Nodes {
         }
     }
 
-    /// Takes a delivery through elements' own code at once, up to where packets may wait for their turn; gives what came
+    /// Takes a delivery through elements' native code at once, up to where packets may wait for their turn; gives what came
     /// there, in order, and whether that may not wait all the same. While packets are traced, nothing is taken
     /// anywhere.
     pub(super) fn run_ahead(

@@ -60,7 +60,7 @@ impl StageContext<'_> {
         self.nodes.stages.out.push(Delivery { to, batch, taker, loops });
     }
 
-    /// Takes packets through elements' own code at once: see [`Nodes::run_ahead`].
+    /// Takes packets through elements' native code at once: see [`Nodes::run_ahead`].
     pub(crate) fn run_ahead(
         &mut self,
         delivery: Delivery,

@@ -59,7 +59,7 @@ impl StageContext<'_> {
         self.nodes.journeys.contains_key(&packet.trace_id())
     }
 
-    /// Carries a packet to the end of its path or to where it waits, by the elements' own code, and
+    /// Carries a packet to the end of its path or to where it waits, by the elements' native code, and
     /// follows it from there on, too.
     pub(crate) fn begin_trace(&mut self, to: Port, mut packet: Packet, mut journey: Journey) {
         let trace_id = self.core.pool.fresh_trace_id();
@@ -125,8 +125,8 @@ impl Nodes {
     }
 
     /// What to carry on of a batch while packets are traced: those that are come alone, to
-    /// the element's own code, and the others before and behind them wait for their turn. Whether
-    /// the element's own code must take what is left in the batch.
+    /// the element's native code, and the others before and behind them wait for their turn. Whether
+    /// the element's native code must take what is left in the batch.
     pub(super) fn single_out(
         &mut self,
         core: &mut WorkerResources,

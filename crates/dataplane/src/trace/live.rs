@@ -1,7 +1,7 @@
 //! Tracing packets through a chain that runs.
 //!
 //! A tap at each connection by which packets come in looks for them. One that is chosen goes
-//! through the elements' own code, with all its effects, while the packets behind it wait; what
+//! through the elements' native code, with all its effects, while the packets behind it wait; what
 //! models and programs would say of it is asked for on copies. Where an element keeps it, it is
 //! waited for: it carries a trace id, which nothing reads while no packet is traced.
 

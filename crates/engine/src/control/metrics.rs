@@ -213,7 +213,7 @@ fn render_stats(
         ..Metric::counter(
             "catena_latency_seconds",
             "How long some bursts took, for each of their packets: until they left the chain at an \
-             element, in a network function, a program or an element's own code.",
+             element, in a network function, a program or an element's native code.",
         )
     };
     for (worker, stats) in each {

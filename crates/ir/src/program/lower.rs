@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Atom, Entries, LookupId, Program, Step, Term};
 use crate::interval::IntervalSet;
-use crate::mapping::Mapping;
+use crate::range_map::RangeMap;
 
 impl Program {
     /// The same program for executors that have no tables of prefixes: each lookup becomes a test
@@ -15,7 +15,7 @@ impl Program {
     pub fn lower(self) -> Self {
         // Keys stand before what their lookups bind then.
         let mut program = self.normal();
-        let columns: Vec<Option<(IntervalSet, Vec<Arc<Mapping>>)>> = program
+        let columns: Vec<Option<(IntervalSet, Vec<Arc<RangeMap>>)>> = program
             .lookups
             .iter()
             .map(|lookup| match &program.tables[usize::from(lookup.table.0)].entries {

@@ -252,7 +252,7 @@ mod tests {
     use crate::model::{CompareOp, Reason};
     use crate::program::interp::{Environment, interpret};
     use crate::program::{End, Exit, Step, Write, Writes};
-    use crate::{Base, Field, Mapping, NodeId, Store};
+    use crate::{Base, Field, NodeId, RangeMap, Store};
 
     /// Terms of one random program.
     const TERMS: usize = 40;
@@ -314,7 +314,7 @@ mod tests {
             9 => {
                 let low = random.u128(..1 << 20);
                 let all = vec![(low, low + random.u128(..1000), random.u128(..1 << 20))];
-                Term::Map(a, Arc::new(Mapping::new(all)))
+                Term::Map(a, Arc::new(RangeMap::new(all)))
             }
             10 => Term::Choose(atom, a, b),
             11 | 12 => {

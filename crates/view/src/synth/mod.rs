@@ -77,7 +77,7 @@ pub(crate) enum Egress {
     Leaves(NodeId),
     /// At an element that is not looked into, or at another program: they go on there.
     GoesOn(NodeId),
-    /// In the own code of an element whose model says what becomes of other packets.
+    /// In the native code of an element whose model says what becomes of other packets.
     HandedOver(NodeId),
     /// They are dropped.
     Dropped(NodeId, &'static str),

@@ -322,7 +322,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         .map(|(egress, n)| match egress {
             Egress::Leaves(node) => format!("leaves by {} ({n})", report.element(*node)),
             Egress::GoesOn(node) => format!("continues at {} ({n})", report.element(*node)),
-            Egress::HandedOver(node) => format!("own code of {} ({n})", report.element(*node)),
+            Egress::HandedOver(node) => format!("native code of {} ({n})", report.element(*node)),
             Egress::Dropped(node, _) => format!("dropped at {} ({n})", report.element(*node)),
         })
         .collect();

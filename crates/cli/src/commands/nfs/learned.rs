@@ -25,7 +25,7 @@ pub(super) struct Learned {
     classes: usize,
     /// Elements whose models do not say what becomes of some packets, with the reason.
     opaque: BTreeSet<(String, &'static str)>,
-    /// Others whose own code takes packets that programs do not decide.
+    /// Others whose native code takes packets that programs do not decide.
     left: BTreeSet<String>,
     targets: Vec<Taken>,
 }

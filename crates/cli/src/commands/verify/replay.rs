@@ -1,4 +1,4 @@
-//! Two chains, run with made-up packets at their sources: each element's own code, on a clock that
+//! Two chains, run with made-up packets at their sources: each element's native code, on a clock that
 //! only moves when nothing is left to do.
 
 use std::cell::{Cell, RefCell};

@@ -36,7 +36,7 @@ pub struct Walk<'a> {
 
 /// What is next for a packet.
 enum Next {
-    /// It comes to an input; perhaps the element's own code must take it.
+    /// It comes to an input; perhaps the element's native code must take it.
     Comes { native: bool },
     /// It is dropped at the element.
     Dropped(Reason),

@@ -145,7 +145,7 @@ pub enum LatencyOf {
     Function,
     /// The program that begins at this element.
     Program,
-    /// An element's own code.
+    /// An element's native code.
     Element,
 }
 

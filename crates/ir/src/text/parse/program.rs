@@ -12,13 +12,13 @@ use crate::diagnostic::{Diagnostic, FileId, Span};
 use crate::field::Base;
 use crate::graph::{NodeId, Port};
 use crate::interval::IntervalSet;
-use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 use crate::prefix_table::{PrefixEntry, PrefixTable};
 use crate::program::{
     Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, Lookup, LookupId, Mark,
     OnesSum, Program, StateId, StateOf, Step, StepId, Table, TableId, Term, TermId, Write,
 };
+use crate::range_map::RangeMap;
 
 /// Programs that were read, and the names of the elements that they name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -525,7 +525,7 @@ impl Parser<'_> {
                         "all else is mapped to 0",
                     ));
                 }
-                Term::Map(of, Arc::new(Mapping::new(intervals)))
+                Term::Map(of, Arc::new(RangeMap::new(intervals)))
             }
             _ => {
                 let [a, b] = self.two(making)?;

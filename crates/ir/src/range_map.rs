@@ -1,4 +1,4 @@
-//! Tables of numbers: which number each of many stands for.
+//! Range maps: which number each of many stands for, interval by interval.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use crate::interval::{IntervalSet, seek};
 
 /// Maps numbers to numbers, interval by interval; numbers in no interval to 0.
 #[derive(Clone, Debug)]
-pub struct Mapping {
+pub struct RangeMap {
     /// Of the intervals: tables are large, and asked for often.
     hash: u64,
     /// Least and greatest number, and what they are mapped to; disjoint, in order.
@@ -21,33 +21,33 @@ pub struct Mapping {
     values: [OnceLock<IntervalSet>; 2],
 }
 
-impl PartialEq for Mapping {
+impl PartialEq for RangeMap {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash && self.intervals == other.intervals
     }
 }
 
-impl Eq for Mapping {}
+impl Eq for RangeMap {}
 
-impl PartialOrd for Mapping {
+impl PartialOrd for RangeMap {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Mapping {
+impl Ord for RangeMap {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.hash, &self.intervals).cmp(&(other.hash, &other.intervals))
     }
 }
 
-impl Hash for Mapping {
+impl Hash for RangeMap {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
 }
 
-impl Mapping {
+impl RangeMap {
     /// Of intervals that are disjoint: their least and greatest number, and what all of theirs are
     /// mapped to.
     pub fn new(mut intervals: Vec<(u128, u128, u128)>) -> Self {
@@ -179,14 +179,14 @@ mod tests {
 
     use super::*;
 
-    fn mapping() -> impl Strategy<Value = Mapping> {
+    fn mapping() -> impl Strategy<Value = RangeMap> {
         proptest::collection::vec((0u128..4, 0u128..6, 0u128..4), 0..6).prop_map(|parts| {
             let (mut at, mut intervals) = (0, Vec::new());
             for (gap, length, value) in parts {
                 intervals.push((at + gap, at + gap + length, value));
                 at += gap + length + 1;
             }
-            Mapping::new(intervals)
+            RangeMap::new(intervals)
         })
     }
 
