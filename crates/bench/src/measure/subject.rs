@@ -9,7 +9,7 @@ use compiler::Chain;
 use dataplane::clock::Time;
 use dataplane::io::{Binding, Bindings, Generator, Uplink};
 use dataplane::{ProgramUse, Router, Transcript};
-use elements::configure::Part;
+use elements::configure::WorkerShare;
 use elements::device::DeviceRequest;
 use engine::session::{self, Path as Execution, Setup};
 use engine::{Disk, Findings};
@@ -41,7 +41,7 @@ pub(crate) struct Traffics<'a> {
     /// Names that were bound to generated traffic because nothing was said of them.
     unnamed: Vec<String>,
     /// Which worker's flows are read, of how many.
-    pub(crate) part: Part,
+    pub(crate) part: WorkerShare,
     /// Flows that take turns in a group, and for how many frames, if they are to.
     pub(crate) groups: Option<(usize, usize)>,
     /// How packets are to arrive while latencies are taken.
@@ -59,7 +59,7 @@ impl<'a> Traffics<'a> {
             unsaid: request.traffic.clone(),
             by_default: BY_DEFAULT,
             unnamed: Vec::new(),
-            part: Part::default(),
+            part: WorkerShare::default(),
             groups: None,
             arrivals: request.arrivals,
         }
@@ -207,7 +207,9 @@ impl<'a> Traffics<'a> {
 
     pub(crate) fn remarks(&self) -> Vec<String> {
         let defaults = self.unnamed.iter().map(|name| {
-            format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
+            format!(
+                "{name}: its traffic is not bound; --in {name}=FILE or --in {name}=gen:… binds it"
+            )
         });
         // Each worker of several opens its traffic anew.
         let lines: BTreeSet<String> = self.bindings.take_lines().into_iter().collect();
@@ -272,7 +274,7 @@ impl Subject {
             let first = traffics.read.first().map(|(.., frames)| Rc::clone(frames));
             first.ok_or_else(|| "no traffic".to_string())
         };
-        let how = (Execution::Native, Part::default(), request.seed);
+        let how = (Execution::Native, WorkerShare::default(), request.seed);
         let options = compiler::Options::of(Vec::new());
         Self::start((sources, file, Disk::default()), &options, how, time, frames)
     }
@@ -280,7 +282,7 @@ impl Subject {
     fn start(
         (mut sources, file, mut files): (Sources, ir::FileId, Disk),
         options: &compiler::Options,
-        (path, part, seed): (Execution, Part, u64),
+        (path, part, seed): (Execution, WorkerShare, u64),
         time: &Arc<dyn Time>,
         frames: impl FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>,
     ) -> Result<Self, Failed> {
