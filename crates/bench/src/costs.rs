@@ -206,7 +206,7 @@ fn measure_parts(
         let mut library = Traffics::new(request, &kind.change);
         let mut sample = |path: Execution, kinds: &[Of]| -> Result<_, Failed> {
             let mut subject = Subject::load(request, path, time, &mut library)?;
-            subject.router.set_program_use(ProgramUse::Always);
+            subject.router.programs().set_use(ProgramUse::Always);
             let shares = match kind.flows {
                 Flows::New => {
                     subject.saturate(NEW_WARM, is_stopped)?;
@@ -353,7 +353,7 @@ fn over_rules(
     let load = |change: &dyn Fn(&mut Generator)| -> Result<_, Failed> {
         let mut library = Traffics::new(request, change);
         let mut subject = Subject::load(request, part.execution(), time, &mut library)?;
-        subject.router.set_program_use(ProgramUse::Always);
+        subject.router.programs().set_use(ProgramUse::Always);
         Ok((subject, library.captured().is_none()))
     };
     let (mut subject, is_generated) = load(&|_| ())?;

@@ -247,11 +247,11 @@ pub fn measure(
         })?;
 
     progress("attributing time to network functions");
-    remarks.extend(chain.router.slower_programs().into_iter().map(|entry| {
+    remarks.extend(chain.router.programs().slower().into_iter().map(|entry| {
         format!("elements are faster than the program at {entry} with this traffic: they run in its place")
     }));
     // Programs are timed also where elements are faster.
-    chain.router.set_program_use(ProgramUse::Always);
+    chain.router.programs().set_use(ProgramUse::Always);
     let programs = gauges.shares(&mut chain, &[Of::Program])?;
     let mut elements = Subject::load(request, Execution::Native, time, &mut library)?;
     elements.saturate(warm, is_stopped)?;

@@ -133,7 +133,7 @@ fn measure(
     };
     // Another thread gives back the memory of those that are not used any more.
     let mut kept = prepare(&mut synthesizer);
-    router.install_programs(kept.iter().cloned());
+    router.programs().install(kept.iter().cloned());
     for (kind, (handler, value)) in all.clone() {
         for _ in 0..1000 {
             router.round();
@@ -141,14 +141,14 @@ fn measure(
         let start = ThreadTime::now();
         router.write_handler(&format!("{}.{handler}", element.name), &value).expect("a change");
         let written = ThreadTime::now();
-        router.stale();
+        router.programs().stale();
         for (id, node) in graph.nodes.iter().enumerate() {
             synthesizer.change(id, router.element(&node.name).expect("an element").model());
         }
         let asked = ThreadTime::now();
         let programs = prepare(&mut synthesizer);
         let synthesised = ThreadTime::now();
-        let refused = router.install_programs(programs.iter().cloned());
+        let refused = router.programs().install(programs.iter().cloned());
         let installed = ThreadTime::now();
         assert!(refused.is_empty(), "{refused:?}");
         let marks = [start, written, asked, synthesised, installed];
@@ -174,7 +174,7 @@ fn measure(
         router.round();
         times[kind][5].push(milliseconds(start.elapsed()));
         times[kind][6].push(milliseconds(wall.elapsed()));
-        assert!(!router.is_stale(), "its program is there");
+        assert!(!router.programs().is_stale(), "its program is there");
         rest = BETWEEN.max(REST * wall.elapsed());
     }
     times

@@ -42,10 +42,10 @@ impl Element for Pass {
 /// Taps the first connection of a chain, and takes the tap out again.
 fn tap_once(router: &mut Router) {
     let from = Port { node: 0, port: 0 };
-    let to = |node| router.insert_tap(from, Port { node, port: 0 }, Box::new(Pass));
+    let to = |node| router.taps().insert(from, Port { node, port: 0 }, Box::new(Pass));
     let tap = (1..1000).find_map(to).expect("the first connection");
     router.round();
-    router.remove_tap(tap);
+    router.taps().remove(tap);
     router.round();
 }
 

@@ -1,6 +1,6 @@
-//! Capturing packets where they pass from one element to the next, see [`Router::insert_tap`].
+//! Capturing packets where they pass from one element to the next, see [`Taps::insert`].
 //!
-//! [`Router::insert_tap`]: crate::Router::insert_tap
+//! [`Taps::insert`]: crate::Taps::insert
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

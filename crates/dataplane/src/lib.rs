@@ -29,6 +29,6 @@ pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
 pub use pipeline::Prepared;
 pub use router::{
-    Allows, Elsewhere, Lease, Leased, Lifetime, Listener, Planner, ProgramUse, Reading, Rest,
-    Router, Stage, StageContext, Taker, Tap, Tapped, Transcript,
+    Allows, Elsewhere, Lease, Leased, Leases, Lifetime, Listener, Planner, ProgramUse, Programs,
+    Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped, Taps, Transcript,
 };

@@ -13,6 +13,7 @@ mod handlers;
 mod leases;
 mod lifetime;
 mod program_use;
+mod programs;
 mod sleep;
 mod stage;
 mod tap;
@@ -31,7 +32,6 @@ use elements::Element;
 use elements::context::{Context, Outputs, Services, Tally, WorkerResources};
 use elements::device::{ControlSocketRequest, OwnedPorts};
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
-use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
@@ -40,7 +40,7 @@ use crate::functions::Functions;
 use crate::guarded_path;
 use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
-use crate::pipeline::{Library, Pipeline, Prepared};
+use crate::pipeline::Library;
 use crate::stats::Load;
 use arrivals::Arrivals;
 pub(crate) use carry::Delivery;
@@ -48,13 +48,14 @@ pub use carry::Taker;
 use cycles::{Cycle, LoopCount, MAX_TURNS, cycles};
 pub use elsewhere::Elsewhere;
 pub use handlers::Reading;
-pub use leases::{Allows, Lease, Leased};
+pub use leases::{Allows, Lease, Leased, Leases};
 pub use lifetime::Lifetime;
 pub use program_use::ProgramUse;
+pub use programs::Programs;
 use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
-pub use tap::{Tap, Tapped};
+pub use tap::{Tap, Tapped, Taps};
 use watch::Journeys;
 
 /// An output that nothing is connected to.
@@ -203,7 +204,7 @@ pub struct Router {
     was_stopped: bool,
 }
 
-/// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call. Says
+/// Makes stages for entries that lost theirs, see [`Programs::stale`]; now or at a later call. Says
 /// whether it is to be called at the next round in any case.
 pub type Planner = Box<dyn FnMut(&mut Router) -> bool>;
 
@@ -334,7 +335,7 @@ impl Router {
     }
 
     fn turn(&mut self) -> Rest {
-        if self.planning || self.is_stale() {
+        if self.planning || !self.nodes.stages.stale.is_empty() {
             self.plan();
         }
         self.nodes.classifiers.tend();
@@ -459,52 +460,19 @@ impl Router {
         self.nodes.sampler.latencies(|node| self.nodes.nodes[node].name.clone())
     }
 
-    /// Lets a stage take the packets that come to the entry of its program. It is taken out again
-    /// when a handler that is written changes what one of the program's elements means.
-    pub fn install(&mut self, program: &Program, stage: Box<dyn Stage>) {
-        self.nodes.install(&mut self.core, program, stage);
+    /// The programs that replace elements.
+    pub fn programs(&mut self) -> Programs<'_> {
+        Programs(self)
     }
 
-    /// Sets whether programs take all bursts that come to them, or the elements in their place where these are faster.
-    pub fn set_program_use(&mut self, program_use: ProgramUse) {
-        self.nodes.stages.set_program_use(program_use);
+    /// The leases of flows that it gives.
+    pub fn leases(&mut self) -> Leases<'_> {
+        Leases(self)
     }
 
-    /// The elements at which programs begin whose bursts elements take, because they were faster when both were tried.
-    pub fn slower_programs(&self) -> Vec<String> {
-        let nodes = self.nodes.slower_programs();
-        nodes.map(|node| self.nodes.nodes[node].name.clone()).collect()
-    }
-
-    /// Has programs executed in the place of the elements that they were made from. Tells of
-    /// which entries that cannot be done, and why; there the elements go on as they are. What
-    /// programs that were taken out looked keys up in is used again by those that are given at
-    /// the next call.
-    pub fn install_programs(
-        &mut self,
-        programs: impl IntoIterator<Item = Prepared>,
-    ) -> Vec<(Port, String)> {
-        let mut refused = Vec::new();
-        for program in programs {
-            match Pipeline::new(&program, &self.nodes) {
-                Ok(pipeline) => self.install(program.program(), Box::new(pipeline)),
-                Err(why) => refused.push((program.program().entry, why)),
-            }
-        }
-        self.nodes.classifiers.tidy();
-        refused
-    }
-
-    /// Takes out the stage of an entry; elements go on in its place. Nobody is asked for another.
-    pub fn uninstall(&mut self, entry: Port) {
-        self.nodes.report_paths(&mut self.core);
-        self.nodes.discard_stage(entry);
-    }
-
-    /// Has a planner called at the start of the next round, and then of each for which it asks or
-    /// in which there are entries without their stages.
-    pub fn set_planner(&mut self, planner: Planner) {
-        (self.planner, self.planning) = (Some(planner), true);
+    /// The taps in the chain's connections.
+    pub fn taps(&mut self) -> Taps<'_> {
+        Taps(self)
     }
 
     #[cold]
@@ -513,16 +481,6 @@ impl Router {
             self.planning = planner(self);
             self.planner.get_or_insert(planner);
         }
-    }
-
-    /// Whether there are entries whose stages were taken out.
-    pub fn is_stale(&self) -> bool {
-        !self.nodes.stages.stale.is_empty()
-    }
-
-    /// Entries whose stages were taken out since the last call.
-    pub fn stale(&mut self) -> Vec<Port> {
-        std::mem::take(&mut self.nodes.stages.stale)
     }
 
     /// Lets every element flush what it holds; a round does nothing from now on.

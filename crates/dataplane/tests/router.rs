@@ -405,7 +405,9 @@ fn an_interpreted_program_takes_packets_one_by_one() {
         ],
     );
     let store = Rc::new(RefCell::new(Store::new()));
-    router.install(&program, Box::new(InterpretedProgram::new(program.clone(), &store)));
+    router
+        .programs()
+        .install_stage(&program, Box::new(InterpretedProgram::new(program.clone(), &store)));
     let mut batch = Batch::new();
     let bytes: [&[u8]; 6] = [&[1], &[2, 2], &[3], &[1], &[4], &[2]];
     batch.extend(bytes.map(|bytes| router.core().pool.packet(bytes)));
@@ -433,7 +435,9 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     let entry = Port { node: 1, port: 0 };
     let past = End::Push { to: Port { node: 2, port: 0 }, native: false };
     let program = program(Vec::new(), vec![exit(past)]);
-    router.install(&program, Box::new(Halves { past: Port { node: 2, port: 0 }, passed: 0 }));
+    router
+        .programs()
+        .install_stage(&program, Box::new(Halves { past: Port { node: 2, port: 0 }, passed: 0 }));
     let push = |router: &mut Router| {
         let mut batch = Batch::new();
         batch.extend((0..5).map(|_| router.core().pool.packet(&[0; 60])));
@@ -449,19 +453,19 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     assert_eq!(noted(&mut router), Some(3));
     router.write_handler("b.value", "the same model").unwrap();
     assert_eq!(push(&mut router)[1..], staged);
-    assert_eq!(router.stale(), []);
+    assert_eq!(router.programs().stale(), []);
     router.write_handler("b.value", "another model").unwrap();
     assert_eq!(push(&mut router)[1..], ["a: 5 packets", "b: 5 packets", "c: 5 packets"]);
     assert_eq!(noted(&mut router), Some(6));
     // The planner is asked until it takes the entry and says that it has done all.
     let asked = Rc::new(RefCell::new(0));
     let count = Rc::clone(&asked);
-    router.set_planner(Box::new(move |router| {
+    router.programs().set_planner(Box::new(move |router| {
         *count.borrow_mut() += 1;
         if *count.borrow() == 2 {
-            assert_eq!(router.stale(), [entry]);
+            assert_eq!(router.programs().stale(), [entry]);
             let halves = Halves { past: Port { node: 2, port: 0 }, passed: 0 };
-            router.install(&program, Box::new(halves));
+            router.programs().install_stage(&program, Box::new(halves));
         }
         *count.borrow() == 3
     }));
@@ -471,8 +475,8 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     assert_eq!(*asked.borrow(), 2);
     assert_eq!(push(&mut router), staged);
     // Without its stage an entry's elements go on, and count on.
-    router.uninstall(entry);
-    assert!(!router.is_stale());
+    router.programs().uninstall(entry);
+    assert!(!router.programs().is_stale());
     assert_eq!(push(&mut router), ["a: 5 packets", "b: 5 packets", "c: 5 packets"]);
     assert_eq!(noted(&mut router), Some(9));
 }

@@ -16,6 +16,7 @@ mod expiry;
 mod handover;
 pub(crate) mod index;
 mod key;
+mod sizes;
 pub(crate) mod slab;
 mod taken;
 
@@ -29,9 +30,10 @@ use destinations::Destinations;
 pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
+use sizes::Sizes;
 use slab::{Linked, NONE, Slab};
+use taken::Taken;
 pub(crate) use taken::{Numbers, Pool};
-use taken::{SMALL_POOL, Taken};
 
 /// There are so many ticks in any timeout at least, unless they would be shorter than about an
 /// eighth of a second.
@@ -52,13 +54,6 @@ const AHEAD: usize = 32;
 /// Candidates that are tried one by one before a pool's tree is asked; of a crowded pool fewer.
 pub(crate) const TRIES: u32 = 16;
 const TRIES_IF_CROWDED: u32 = 4;
-
-/// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
-/// more to remove; a few in tests, so that small ones leave some.
-const MOST_REMOVED: u32 = if cfg!(test) { 20 } else { 1024 };
-
-/// Flows that are looked at for a batch once pools, timeouts or the capacity changed.
-const LOOKED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
 
 /// One direction of a flow: the key of its packets, and the output that they leave on.
 #[derive(Clone, Copy, Debug)]
@@ -277,6 +272,7 @@ pub(crate) struct FlowTable {
     /// How many flows go where, if anybody asks.
     destinations: Option<Destinations>,
     watchers: Watchers,
+    sizes: Sizes,
 }
 
 impl FlowTable {
@@ -285,10 +281,11 @@ impl FlowTable {
 
     /// An empty table for so many flows, with a seed that nobody knows.
     pub(crate) fn new(capacity: u64) -> Self {
-        Self::with_seed(capacity, std::hash::RandomState::new().build_hasher().finish())
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        Self::with_seed(capacity, seed, Sizes::USUAL)
     }
 
-    fn with_seed(capacity: u64, seed: u64) -> Self {
+    fn with_seed(capacity: u64, seed: u64, sizes: Sizes) -> Self {
         let hash = FlowHash::new(seed);
         Self {
             capacity: capacity.min(MAX_CAPACITY),
@@ -299,12 +296,13 @@ impl FlowTable {
             made: 0,
             index: Index::new(),
             classes: Vec::new(),
-            taken: Taken::new(hash.clone()),
+            taken: Taken::new(hash.clone(), sizes),
             counted: ALL,
             changed: None,
             groups: Vec::new(),
             destinations: None,
             watchers: Watchers::default(),
+            sizes,
             hash,
         }
     }
@@ -772,14 +770,14 @@ impl FlowTable {
         }
         // A small pool has few numbers that its tree is yet to learn.
         let crowded = pool.filter(|pool| {
-            let is_small = high - low < SMALL_POOL && self.taken.watches(*pool);
+            let is_small = high - low < self.sizes.small_pool && self.taken.watches(*pool);
             is_small || self.is_crowded(Some(*pool), &key_of(start))
         });
         for tried in TRIES..=high - low {
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.
-            if crowded.is_some() && tried % MOST_REMOVED == TRIES {
-                self.remove_expired(now, MOST_REMOVED as usize);
+            if crowded.is_some() && tried % self.sizes.removed == TRIES {
+                self.remove_expired(now, self.sizes.removed as usize);
                 if self.classes.iter().all(|class| class.earliest > now) {
                     break;
                 }

@@ -171,7 +171,7 @@ impl Installer {
         for finding in self.prover.proceed() {
             self.react(router, finding);
         }
-        if router.is_stale() || self.starts {
+        if router.programs().is_stale() || self.starts {
             self.make_again(router);
         }
         self.prover.is_busy() || self.starts
@@ -197,7 +197,7 @@ impl Installer {
                 return;
             }
         };
-        router.uninstall(entry);
+        router.programs().uninstall(entry);
         router.message(&format!(
             "warning: {name}: its program is removed, packets go from element to element from here on: {why}"
         ));
@@ -250,7 +250,7 @@ impl Installer {
     /// is new to it.
     fn learn(&mut self, router: &mut Router) -> bool {
         let Workshop::Here(synthesizer) = &mut self.workshop else { return false };
-        let taps = router.taps();
+        let taps = router.taps().all();
         let mut changed = taps != self.taps;
         if changed {
             let graph = tapped(&self.graph, &taps);
@@ -327,7 +327,7 @@ impl Installer {
         router: &mut Router,
         (programs, found): (Vec<Prepared>, Vec<Finding>),
     ) -> Vec<(Port, String)> {
-        for entry in router.stale() {
+        for entry in router.programs().stale() {
             self.installed.remove(&entry);
         }
         let mut refused: Vec<(Port, String)> = Vec::new();
@@ -382,13 +382,13 @@ impl Installer {
             match &self.store {
                 Some(store) => {
                     let stage = InterpretedProgram::new(program.clone(), store);
-                    router.install(program, Box::new(stage));
+                    router.programs().install_stage(program, Box::new(stage));
                 }
                 None => native.push(prepared),
             }
         }
         self.kept.extend(native.iter().cloned());
-        router.install_programs(native)
+        router.programs().install(native)
     }
 }
 

@@ -135,7 +135,7 @@ pub fn assemble(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
-        router.set_program_use(setup.program_use);
+        router.programs().set_use(setup.program_use);
         let how = How {
             background: setup.background,
             cut: setup.cut,
@@ -152,7 +152,7 @@ pub fn assemble(
             )
             .label(chain.graph.nodes[entry.node].span, why)
         }));
-        router.set_planner(Box::new(move |router| installer.resume(router)));
+        router.programs().set_planner(Box::new(move |router| installer.resume(router)));
     }
     Some(router)
 }

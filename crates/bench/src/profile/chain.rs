@@ -98,9 +98,9 @@ pub fn profile(
     let functions: Vec<Share> =
         functions.into_iter().filter(|share| function.is_none_or(|f| f == share.name)).collect();
     // Programs are timed also where elements take less time.
-    chain.router.set_program_use(ProgramUse::Always);
+    chain.router.programs().set_use(ProgramUse::Always);
     let programs = gauges.shares(&mut chain, &[Of::Program])?;
-    chain.router.set_program_use(ProgramUse::WhereFaster);
+    chain.router.programs().set_use(ProgramUse::WhereFaster);
     let is_inside = |share: &Share| function.is_none_or(|f| belongs(&share.name) == Some(f));
     let programs = programs.into_iter().filter(is_inside).collect();
 

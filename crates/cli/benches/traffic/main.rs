@@ -121,7 +121,7 @@ impl Case<'_> {
         let (_, mut router) =
             support::load(chain.name, text, Path::new("."), &mut devices, Box::new(clock), path);
         if variant == Program {
-            router.set_program_use(ProgramUse::Always);
+            router.programs().set_use(ProgramUse::Always);
         }
         let received = &*devices.received;
         let begin = ThreadTime::now();

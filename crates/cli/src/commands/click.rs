@@ -268,7 +268,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     if !lines.is_empty() {
         // There are interfaces.
         router.core().rng.seed(session::system_seed());
-        router.set_program_use(ProgramUse::WhereFaster);
+        router.programs().set_use(ProgramUse::WhereFaster);
         Log::Text.write_aside();
     }
     let flat = compiler::flatten(&chain);

@@ -67,7 +67,7 @@ impl Watched {
             packet.set_ip_header(0, 20);
             batch.push(packet);
         }
-        let tap = router.taps().first().expect("a tap").node;
+        let tap = router.taps().all().first().expect("a tap").node;
         router.push(Port { node: tap, port: 0 }, batch);
     }
 
@@ -166,7 +166,7 @@ fn packets_that_programs_bring_are_followed() {
         watched.come(&[54, 55]);
         let visits = "f>0 d!discarded";
         assert_eq!(watched.told(), [visits; 3], "{path:?}");
-        watched.router().remove_tap(tap);
+        watched.router().taps().remove(tap);
         watched.rounds(3);
         watched.come(&[54]);
         assert_eq!(watched.told(), [""; 0], "{path:?}");
@@ -230,7 +230,7 @@ fn a_trace_ends_while_packets_wait() {
     );
     watched.come(&[53, 53, 53]);
     let tap = watched.tap.take().expect("a tap");
-    watched.router().remove_tap(tap);
+    watched.router().taps().remove(tap);
     let held = "first>0 q~ (the trace ended)";
     assert_eq!(watched.told(), [held, held]);
     let (tap, heard) = Watched::follow(&mut watched.started, ("in", "first"), 10);

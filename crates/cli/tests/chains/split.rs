@@ -159,7 +159,7 @@ fn examine(seed: u64, steps: usize) -> Result<(), String> {
 /// `CASES` asks for more chains, `SEED` for one, or for `fresh` ones.
 #[test]
 fn random_chains_are_the_same_behind_devices() {
-    let cases = std::env::var("CASES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(40);
+    let cases = std::env::var("CASES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(20);
     let seeds = match std::env::var("SEED").ok().as_deref() {
         Some("fresh") => {
             let first = fastrand::u32(..).into();

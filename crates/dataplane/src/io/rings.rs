@@ -80,6 +80,11 @@ struct Ring<T> {
     kind: PhantomData<T>,
 }
 
+/// An offset in this process's memory.
+fn offset(at: u64) -> Result<usize> {
+    usize::try_from(at).map_err(Error::other)
+}
+
 // SAFETY: the pointers are into the mapping that the ring owns, whatever thread that is on.
 unsafe impl<T: Send> Send for Ring<T> {}
 
@@ -91,10 +96,13 @@ impl<T: Entry> Ring<T> {
         let offsets: libc::xdp_mmap_offsets =
             sys::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let place = (kind.place)(&offsets);
-        let offset = |at: u64| usize::try_from(at).map_err(Error::other);
         let bytes = size as usize * size_of::<T>();
         let length = offset(place.desc)?.saturating_add(bytes);
-        let memory = Mapping::of(socket, length, kind.offset)?;
+        Self::inside(Mapping::of(socket, length, kind.offset)?, place, size)
+    }
+
+    /// A ring in memory that it lies in as the kernel says.
+    fn inside(memory: Mapping, place: &libc::xdp_ring_offset, size: u32) -> Result<Self> {
         let at = |at: u64, size: usize| {
             let at = offset(at)?;
             if at.saturating_add(size) > memory.length() || !at.is_multiple_of(align_of::<u32>()) {
@@ -104,7 +112,7 @@ impl<T: Entry> Ring<T> {
             Ok(unsafe { memory.start().add(at) })
         };
         let word = size_of::<AtomicU32>();
-        let entries = at(place.desc, bytes)?.cast::<T>();
+        let entries = at(place.desc, size as usize * size_of::<T>())?.cast::<T>();
         if !entries.is_aligned() {
             return Err(Error::other("the kernel places a ring's entries across words"));
         }
@@ -278,5 +286,93 @@ impl Umem {
         debug_assert!(inside, "chunks are inside of the memory");
         let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
         Descriptor { address, length: from.len() as u32, options }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::ManuallyDrop;
+    use std::thread;
+
+    use super::*;
+
+    const SIZE: u32 = 4;
+    const PLACE: libc::xdp_ring_offset =
+        libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
+
+    /// Both ends of a ring. The second is the kernel's, and does not outlive the first.
+    fn ends() -> (Ring<Chunk>, ManuallyDrop<Ring<Chunk>>) {
+        let memory = Mapping::anonymous(4096).unwrap();
+        let again = memory.again();
+        let ring = |memory| Ring::inside(memory, &PLACE, SIZE).unwrap();
+        (ring(memory), ManuallyDrop::new(ring(again)))
+    }
+
+    /// Sends so many numbers from one end to the other, each in a thread.
+    fn carry(producer: &mut Producer<Chunk>, consumer: &mut Consumer<Chunk>, count: u64) {
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut next = 0;
+                while next < count {
+                    for _ in 0..producer.room().min((count - next) as u32) {
+                        producer.write(Chunk(next));
+                        next += 1;
+                    }
+                    producer.publish();
+                    thread::yield_now();
+                }
+            });
+            scope.spawn(move || {
+                let mut next = 0;
+                while next < count {
+                    assert!(consumer.available() <= SIZE);
+                    while let Some(Chunk(number)) = consumer.read() {
+                        assert_eq!(number, next);
+                        next += 1;
+                    }
+                    consumer.release();
+                    thread::yield_now();
+                }
+                assert_eq!(consumer.available(), 0);
+            });
+        });
+    }
+
+    #[test]
+    fn entries_come_once_and_in_order() {
+        let count = if cfg!(miri) { 50 } else { 100_000 };
+        // Indexes of entries wrap around.
+        for first in [0, u32::MAX - 5] {
+            let (mut own, mut kernel) = ends();
+            for ring in [&mut own, &mut *kernel] {
+                ring.next = first;
+                for end in [ring.producer, ring.consumer] {
+                    ring.word(end).store(first, Ordering::Relaxed);
+                }
+            }
+            let mut producer = Producer(own);
+            // Not used after `producer`, whose memory it is in.
+            let mut consumer = ManuallyDrop::new(Consumer(ManuallyDrop::into_inner(kernel)));
+            carry(&mut producer, &mut consumer, count);
+            assert_eq!((producer.room(), producer.needs_wakeup()), (SIZE, false));
+        }
+    }
+
+    #[test]
+    fn a_ring_outside_of_its_memory_is_refused() {
+        let place = |change: fn(&mut libc::xdp_ring_offset)| {
+            let mut place = PLACE;
+            change(&mut place);
+            let memory = Mapping::anonymous(4096).unwrap();
+            Ring::<Chunk>::inside(memory, &place, SIZE).err().map(|error| error.to_string())
+        };
+        let outside = Some("the kernel places a ring outside of its memory".to_string());
+        assert_eq!(place(|_| ()), None);
+        assert_eq!(place(|of| of.desc = 4096 - 31), outside);
+        assert_eq!(place(|of| of.desc = 4096 - 32), None);
+        assert_eq!(place(|of| of.producer = u64::MAX), outside);
+        assert_eq!(place(|of| of.flags = 2), outside);
+        let across = Some("the kernel places a ring's entries across words".to_string());
+        assert_eq!(place(|of| of.desc = 196), across);
     }
 }

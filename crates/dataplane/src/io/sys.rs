@@ -376,6 +376,12 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
+    /// The same memory for its other end, which must not be unmapped twice.
+    #[cfg(test)]
+    pub(super) fn again(&self) -> Self {
+        Self { start: self.start, length: self.length }
+    }
+
     /// Where it starts.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start

@@ -275,24 +275,27 @@ impl Drop for Table {
 #[derive(Default)]
 pub(super) struct Given(Vec<Table>);
 
-impl Router {
-    /// Gives leases of flows from now on, whenever [`Router::renew_leases`] is called. Elements that are not there, or have
+/// The leases of flows that a router gives.
+pub struct Leases<'a>(pub(super) &'a mut Router);
+
+impl Leases<'_> {
+    /// Gives leases of flows from now on, whenever [`Leases::renew`] is called. Elements that are not there, or have
     /// no flows, give none.
-    pub fn give_leases(&mut self, all: Vec<Lease>) {
+    pub fn give(&mut self, all: Vec<Lease>) {
         let mut given = Vec::new();
         for lease in all {
-            let flows = self.element(&lease.owner).and_then(|element| element.flows());
+            let flows = self.0.element(&lease.owner).and_then(|element| element.flows());
             given.extend(flows.map(|flows| Table::new(lease, flows)));
         }
-        self.leases = Given(given);
+        self.0.leases = Given(given);
     }
 
     /// Renews leases, and gives others; none if there are none to give, as where elements have other tables since.
-    pub fn renew_leases(&mut self) -> Option<Leased> {
-        let now = self.clock.now();
-        let mut given = std::mem::take(&mut self.leases);
+    pub fn renew(&mut self) -> Option<Leased> {
+        let now = self.0.clock.now();
+        let mut given = std::mem::take(&mut self.0.leases);
         for table in &given.0 {
-            let flows = self.element(&table.owner)?.flows()?;
+            let flows = self.0.element(&table.owner)?.flows()?;
             if !std::ptr::addr_eq(Rc::as_ptr(&flows), Rc::as_ptr(&table.flows)) {
                 return None;
             }
@@ -309,12 +312,12 @@ impl Router {
         // Tables take their turns; a round is over when it is for all.
         all.more = given.0.iter().any(|table| !matches!(table.round, Round::Over));
         let is_any = !given.0.is_empty();
-        self.leases = given;
+        self.0.leases = given;
         is_any.then_some(all)
     }
 
     /// Ends all leases.
-    pub fn end_leases(&mut self) {
-        self.leases = Given::default();
+    pub fn end(&mut self) {
+        self.0.leases = Given::default();
     }
 }

@@ -26,13 +26,16 @@ pub struct Tapped {
     pub to: Port,
 }
 
-impl Router {
+/// The taps in the connections of a router's chain.
+pub struct Taps<'a>(pub(super) &'a mut Router);
+
+impl Taps<'_> {
     /// Puts an element with one input and one output into a connection. It must let every packet
     /// pass as it is. Programs that lead over the connection are taken out; a planner can make
-    /// others that end there and begin behind it, see [`Router::taps`]. `None` if there is no
+    /// others that end there and begin behind it, see [`Taps::all`]. `None` if there is no
     /// such connection.
-    pub fn insert_tap(&mut self, from: Port, to: Port, element: Box<dyn Element>) -> Option<Tap> {
-        let nodes = &mut self.nodes;
+    pub fn insert(&mut self, from: Port, to: Port, element: Box<dyn Element>) -> Option<Tap> {
+        let nodes = &mut self.0.nodes;
         let next = nodes.nodes.get(from.node)?.to.get(from.port).copied().flatten()?;
         if nodes.behind_taps(next) != to {
             return None;
@@ -43,7 +46,7 @@ impl Router {
         nodes.nodes[id].to[0] = Some(next);
         nodes.nodes[from.node].to[from.port] = Some(port);
         nodes.relink(next, from, port);
-        nodes.uninstall_before(&mut self.core, from.node);
+        nodes.uninstall_before(&mut self.0.core, from.node);
         Some(Tap(id))
     }
 
@@ -55,16 +58,16 @@ impl Router {
         to: Port,
         stage: impl FnOnce(NodeId) -> S,
     ) -> Option<Tap> {
-        let tap = self.insert_tap(from, to, Box::new(Pass))?;
+        let tap = self.insert(from, to, Box::new(Pass))?;
         let stage = Box::new(stage(tap.0));
         let place = (Port { node: tap.0, port: 0 }, None);
-        self.nodes.install_at(place, BTreeSet::new(), 0, stage);
+        self.0.nodes.install_at(place, BTreeSet::new(), 0, stage);
         Some(tap)
     }
 
     /// Takes a tap out again; whoever made programs for the connection is to make others.
-    pub fn remove_tap(&mut self, tap: Tap) {
-        let nodes = &mut self.nodes;
+    pub fn remove(&mut self, tap: Tap) {
+        let nodes = &mut self.0.nodes;
         nodes.stop_tracing(Some(tap.0), "the trace ended");
         nodes.discard_stage(Port { node: tap.0, port: 0 });
         let Some(Node { from, to, cell, .. }) = nodes.nodes.get_mut(tap.0) else { return };
@@ -77,14 +80,14 @@ impl Router {
         nodes.relink(to, Port { node: tap.0, port: 0 }, from);
         let (before, behind) = (nodes.before_taps(from), nodes.behind_taps(to));
         // What began behind the tap may be part of what comes before it again.
-        if nodes.uninstall_before(&mut self.core, before.node) || !nodes.stages.stale.is_empty() {
-            nodes.take_out(&mut self.core, behind);
+        if nodes.uninstall_before(&mut self.0.core, before.node) || !nodes.stages.stale.is_empty() {
+            nodes.take_out(&mut self.0.core, behind);
         }
     }
 
     /// The taps in the chain's connections.
-    pub fn taps(&self) -> Vec<Tapped> {
-        let taps = self.nodes.nodes.iter().enumerate().skip(self.nodes.elements);
+    pub fn all(&self) -> Vec<Tapped> {
+        let taps = self.0.nodes.nodes.iter().enumerate().skip(self.0.nodes.elements);
         let tapped = |(node, tap): (NodeId, &Node)| {
             Some(Tapped { node, from: tap.from[0]?, to: tap.to[0]? })
         };

@@ -62,7 +62,7 @@ impl<M: From<TracedPacket> + 'static> Tracing<M> {
         place: u32,
         worker: u32,
     ) -> Option<Tap> {
-        router.insert_stage(from, to, |tap| Inlet { tracing: self, tap, place, worker })
+        router.taps().insert_stage(from, to, |tap| Inlet { tracing: self, tap, place, worker })
     }
 }
 

@@ -1,6 +1,6 @@
 //! How flows expire: bit by bit, so that no packet pays for many flows of others.
 
-use super::{AHEAD, ALL, Entries, FlowTable, LOOKED_AT_ONCE, NONE};
+use super::{AHEAD, ALL, Entries, FlowTable, NONE};
 
 /// Flows of each class that a batch removes if many wait for it.
 pub(super) const REMOVED_AT_ONCE: usize = 128;
@@ -26,7 +26,7 @@ impl FlowTable {
         self.clock = self.clock.max(now);
         self.index.move_bucket(&Entries { flows: &self.flows, hash: &self.hash });
         if self.counted < ALL {
-            self.count(LOOKED_AT_ONCE);
+            self.count(self.sizes.looked_at);
         }
         for class in 0..self.classes.len() {
             if self.classes[class].earliest <= now {

@@ -6,7 +6,7 @@ use super::destinations::Destinations;
 use super::index::Index;
 use super::slab::{NONE, Slab};
 use super::taken::Taken;
-use super::{ALL, Class, Entries, Era, Flow, FlowTable, LONGEST_TICK, LOOKED_AT_ONCE};
+use super::{ALL, Class, Entries, Era, Flow, FlowTable, LONGEST_TICK};
 
 /// Flows, for each that another worker's table gives, that are passed over at the most to find its
 /// place; beyond, it lives a little longer.
@@ -41,7 +41,7 @@ impl FlowTable {
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
         std::mem::swap(&mut classes, &mut self.classes);
         self.destinations = self.destinations.take().map(|_| Destinations::default());
-        let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
+        let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone(), self.sizes));
         HandedOver {
             hash: self.hash.clone(),
             clock: self.clock,
@@ -91,12 +91,13 @@ impl FlowTable {
             groups,
             destinations: self.destinations.take(),
             watchers: std::mem::take(&mut self.watchers),
+            sizes: self.sizes,
         };
         if self.destinations.is_some() {
             self.count_destinations();
         }
         if self.taken.pools() != pools {
-            self.taken = Taken::new(self.hash.clone());
+            self.taken = Taken::new(self.hash.clone(), self.sizes);
             pools.into_iter().for_each(|pool| self.watch(pool));
         }
     }
@@ -119,7 +120,7 @@ impl FlowTable {
     #[cold]
     pub(crate) fn regroup(&mut self, class_of: impl Fn(&Flow) -> Option<u16>) {
         let Some(changed) = self.changed else { return };
-        for _ in 0..LOOKED_AT_ONCE {
+        for _ in 0..self.sizes.looked_at {
             let before = self.classes.iter().filter(|c| c.era == Era::Before && c.head != NONE);
             let first = before.map(|c| c.head).min_by_key(|&head| {
                 let flow = self.flows.get(head);

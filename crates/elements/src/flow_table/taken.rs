@@ -15,6 +15,7 @@ use net::flow::FlowHash;
 
 use super::Key;
 use super::index::Index;
+use super::sizes::Sizes;
 use super::slab::{Linked, NONE, Slab};
 
 /// What the numbers of a [`Pool`] are in the keys of answers.
@@ -42,15 +43,6 @@ pub(crate) struct Pool {
 
 /// Counts of groups.
 const CROWDS: usize = 1 << 14;
-/// Of numbers, multiples of this are counted; in tests more, so that small groups have trees.
-const COUNTED: u32 = if cfg!(test) { 8 } else { 32 };
-/// From so many counted numbers on, groups are crowded. In others, the first free number is at most about as many times
-/// [`COUNTED`] away.
-const CROWDED: u32 = if cfg!(test) { 1 } else { 16 };
-/// Smaller pools can be full before so many counted numbers are taken. Their groups have a tree once
-/// somebody searches it, which notes what is taken: each number once, so that on average it costs
-/// a flow no more than a number.
-pub(super) const SMALL_POOL: u32 = if cfg!(test) { 64 } else { 2 * COUNTED * CROWDED };
 
 /// Groups that have the same place.
 #[derive(Clone, Copy, Default)]
@@ -64,14 +56,9 @@ struct Crowd {
 impl Crowd {
     /// Whether they have trees, or are to have them.
     #[inline]
-    fn is_crowded(self) -> bool {
-        self.taken >= CROWDED || self.set > 0
+    fn is_crowded(self, sizes: &Sizes) -> bool {
+        self.taken >= sizes.crowded || self.set > 0
     }
-}
-
-#[inline]
-fn is_counted(number: u32) -> bool {
-    number.is_multiple_of(COUNTED)
 }
 
 impl Pool {
@@ -80,8 +67,8 @@ impl Pool {
     }
 
     /// Whether the number of a key of answers is one that is counted.
-    fn counts(&self, key: &Key) -> bool {
-        is_counted(match self.numbers {
+    fn counts(&self, key: &Key, sizes: &Sizes) -> bool {
+        sizes.is_counted(match self.numbers {
             Numbers::Ports | Numbers::Identifiers => key.dst_port().into(),
             Numbers::Addresses => key.dst(),
         })
@@ -154,12 +141,13 @@ pub(super) struct Taken {
     /// How many of them are crowded.
     crowded: usize,
     trees: Trees,
+    sizes: Sizes,
 }
 
 impl Taken {
-    pub(super) fn new(hash: FlowHash) -> Self {
+    pub(super) fn new(hash: FlowHash, sizes: Sizes) -> Self {
         let (crowds, trees) = (vec![Crowd::default(); CROWDS].into(), Trees::new(hash.clone()));
-        Self { hash, pools: Vec::new(), crowds, crowded: 0, trees }
+        Self { hash, pools: Vec::new(), crowds, crowded: 0, trees, sizes }
     }
 
     /// Watches a pool from now on; false if it was watched already.
@@ -193,7 +181,9 @@ impl Taken {
     /// Whether anybody counts a key, unless it is of no pool. Most are not, and do not pay for it.
     #[inline]
     fn may_count(&self, key: &Key) -> bool {
-        self.crowded > 0 || is_counted(key.dst_port().into()) || is_counted(key.dst())
+        self.crowded > 0
+            || self.sizes.is_counted(key.dst_port().into())
+            || self.sizes.is_counted(key.dst())
     }
 
     #[inline(never)]
@@ -203,9 +193,9 @@ impl Taken {
             return;
         }
         let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
-        let before = crowd.is_crowded();
-        crowd.taken += u32::from(pool.counts(key));
-        if crowd.is_crowded() {
+        let before = crowd.is_crowded(&self.sizes);
+        crowd.taken += u32::from(pool.counts(key, &self.sizes));
+        if crowd.is_crowded(&self.sizes) {
             crowd.set += u32::from(self.trees.set(pool.kind(), key));
             self.crowded += usize::from(!before);
         }
@@ -214,7 +204,7 @@ impl Taken {
     /// Notes that a key of a pool is in use that came into use before its group was crowded.
     pub(super) fn note(&mut self, pool: Pool, key: &Key) {
         let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
-        self.crowded += usize::from(!crowd.is_crowded());
+        self.crowded += usize::from(!crowd.is_crowded(&self.sizes));
         crowd.set += u32::from(self.trees.set(pool.kind(), key));
     }
 
@@ -233,17 +223,17 @@ impl Taken {
             return;
         }
         let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
-        let before = crowd.is_crowded();
-        crowd.taken -= u32::from(pool.counts(key));
+        let before = crowd.is_crowded(&self.sizes);
+        crowd.taken -= u32::from(pool.counts(key, &self.sizes));
         if before {
             crowd.set -= u32::from(self.trees.unset(pool.kind(), key));
-            self.crowded -= usize::from(!crowd.is_crowded());
+            self.crowded -= usize::from(!crowd.is_crowded(&self.sizes));
         }
     }
 
     /// Whether so many of the group's numbers are taken that [`Taken::first_free`] should be asked.
     pub(super) fn is_crowded(&self, pool: Pool, key: &Key) -> bool {
-        self.crowds[crowd_of(&self.hash, pool.kind(), key)].is_crowded()
+        self.crowds[crowd_of(&self.hash, pool.kind(), key)].is_crowded(&self.sizes)
     }
 
     /// The least number from `from` to `to` that is not known to be taken, if the pool is watched
@@ -256,7 +246,10 @@ impl Taken {
     /// How many numbers are known to be taken in all groups: of those that are counted, and in trees.
     #[cfg(test)]
     pub(super) fn counted(&self) -> (u32, u32) {
-        assert_eq!(self.crowded, self.crowds.iter().filter(|crowd| crowd.is_crowded()).count());
+        assert_eq!(
+            self.crowded,
+            self.crowds.iter().filter(|crowd| crowd.is_crowded(&self.sizes)).count()
+        );
         self.crowds.iter().fold((0, 0), |(taken, set), c| (taken + c.taken, set + c.set))
     }
 
@@ -404,32 +397,34 @@ mod tests {
     fn a_full_pool_of_ports_is_seen_at_once() {
         let pool =
             Pool { member: 0, numbers: Numbers::Ports, addresses: (9, 9), ports: (1024, 65535) };
-        let mut taken = Taken::new(FlowHash::new(1));
-        taken.watch(pool);
-        let key = |port| Key::new(17, 1, 53, 9, port);
-        // The first that is counted, and crowds the group, is 1032.
-        for port in (1025..=65535).chain([1024]) {
-            assert_eq!(taken.is_crowded(pool, &key(0)), port == 1024 || port > 1032);
-            taken.add(&key(port));
+        // With the port that crowds the group.
+        for (sizes, crowds) in [(Sizes::SMALL, 1032), (Sizes::USUAL, 1536)] {
+            let mut taken = Taken::new(FlowHash::new(1), sizes);
+            taken.watch(pool);
+            let key = |port| Key::new(17, 1, 53, 9, port);
+            for port in (1025..=65535).chain([1024]) {
+                assert_eq!(taken.is_crowded(pool, &key(0)), port == 1024 || port > crowds);
+                taken.add(&key(port));
+            }
+            // The tree is told of what was there before.
+            for port in 1025..crowds {
+                assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(port.into()));
+                taken.note(pool, &key(port));
+            }
+            assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), None);
+            taken.remove(&key(60_000));
+            assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(60_000));
+            assert_eq!(taken.first_free(pool, &key(0), 60_001, 65535), None);
+            let other = Key::new(6, 1, 53, 9, 0);
+            assert_eq!(taken.first_free(pool, &other, 1024, 65535), Some(1024));
         }
-        // The tree is told of what was there before.
-        for port in 1025..1032 {
-            assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(port.into()));
-            taken.note(pool, &key(port));
-        }
-        assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), None);
-        taken.remove(&key(60_000));
-        assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(60_000));
-        assert_eq!(taken.first_free(pool, &key(0), 60_001, 65535), None);
-        let other = Key::new(6, 1, 53, 9, 0);
-        assert_eq!(taken.first_free(pool, &other, 1024, 65535), Some(1024));
     }
 
     #[test]
     fn a_group_that_was_left_is_not_crowded() {
         let pool =
             Pool { member: 0, numbers: Numbers::Ports, addresses: (9, 9), ports: (1024, 65535) };
-        let mut taken = Taken::new(FlowHash::new(1));
+        let mut taken = Taken::new(FlowHash::new(1), Sizes::SMALL);
         taken.watch(pool);
         let key = |port| Key::new(17, 1, 53, 9, port);
         (0..2).for_each(|_| {

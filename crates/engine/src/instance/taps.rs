@@ -154,7 +154,7 @@ impl Instance {
         drop(taps);
         for (worker, taps) in watched.at {
             let work = move |router: &mut Router| {
-                taps.into_iter().for_each(|tap| router.remove_tap(tap));
+                taps.into_iter().for_each(|tap| router.taps().remove(tap));
             };
             self.fleet.call(worker, work);
         }

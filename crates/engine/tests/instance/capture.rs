@@ -34,7 +34,7 @@ impl Watcher for Watch {
 
     fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap> {
         let point = self.capture.clone().point(number, worker);
-        router.insert_tap(place.from, place.to, point)
+        router.taps().insert(place.from, place.to, point)
     }
 
     fn ends(&self, why: &str) {

@@ -45,7 +45,7 @@ impl Leasing {
             match maps(&self.lessors) {
                 Ok(maps) => {
                     let all = self.lessors.iter().cloned().zip(maps).map(lease).collect();
-                    let give = |router: &mut dataplane::Router| router.give_leases(all);
+                    let give = |router: &mut dataplane::Router| router.leases().give(all);
                     fleet.call(0, give);
                 }
                 Err(why) => {
@@ -60,7 +60,7 @@ impl Leasing {
             return;
         }
         loop {
-            match fleet.call(0, dataplane::Router::renew_leases) {
+            match fleet.call(0, |router| router.leases().renew()) {
                 Some(Some(Leased { more: true, .. })) => {}
                 Some(Some(Leased { full, flows, .. })) => {
                     if full && !self.was_full {
@@ -86,7 +86,7 @@ impl Leasing {
     /// Ends all leases.
     pub(super) fn end(&mut self, run: &Controlled) {
         self.given = None;
-        run.instance.fleet().call(0, dataplane::Router::end_leases);
+        run.instance.fleet().call(0, |router| router.leases().end());
     }
 }
 

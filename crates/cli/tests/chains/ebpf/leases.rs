@@ -98,13 +98,13 @@ impl Bed {
             Lease { owner, maps, allows: Box::new(allows) }
         };
         let all = lessors(&self.compiled).into_iter().map(lease).collect();
-        self.started.router.give_leases(all);
+        self.started.router.leases().give(all);
     }
 
     /// Renews leases until there is nothing left to do.
     fn round(&mut self) -> Leased {
         loop {
-            let leased = self.started.router.renew_leases().expect("it gives leases");
+            let leased = self.started.router.leases().renew().expect("it gives leases");
             if !leased.more {
                 return leased;
             }
@@ -257,7 +257,7 @@ fn packets_of_known_flows_need_no_core() {
     ] {
         bed.handed_off(entry, text);
     }
-    bed.started.router.end_leases();
+    bed.started.router.leases().end();
     bed.handed_off("a", OUT);
 }
 

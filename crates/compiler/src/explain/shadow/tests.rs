@@ -241,7 +241,7 @@ fn class_bench() -> Vec<String> {
     let folder = root.join("data/classbench");
     if !folder.is_dir() {
         eprintln!("not run: {} is missing (set CATENA_SHARED)", folder.display());
-        assert!(env::var_os("CI").is_none(), "the sets of rules are missing");
+        assert!(env::var_os("CATENA_SHARED").is_none(), "the sets of rules are missing");
         return Vec::new();
     }
     let sets = ["acl1_1k", "fw1_1k", "ipc1_1k", "fw1_10k"];
