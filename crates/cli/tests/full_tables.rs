@@ -8,9 +8,11 @@
 #[allow(dead_code, unreachable_pub, clippy::print_stderr)]
 mod support;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use dataplane::Router;
+use elements::registry::CLASSES;
 use engine::session::Path;
 use ir::Port;
 use lab::callgrind;
@@ -207,6 +209,54 @@ const CASES: &[Case] = &[
         2048,
         |n| vec![(0, ethernet(n))],
     ),
+    native("a queue of CoDel", "Idle -> t :: CoDelQueue(2048) -> Idle;", 2048, |n| {
+        vec![(0, ethernet(n))]
+    }),
+    native(
+        "a queue of RED",
+        "Idle -> t :: REDQueue(5, 1500, 0.1, CAPACITY 2048) -> Idle;",
+        2048,
+        |n| vec![(0, ethernet(n))],
+    ),
+    native(
+        "flows of a balancer of servers, round robin",
+        "servers :: BackendMapper(- - - - 0 0, BACKENDS 10.0.0.1 10.0.0.2);
+         Idle -> t :: IPRewriter(servers, MAPPING_CAPACITY 4096) -> Discard;",
+        4096,
+        |n| vec![(0, udp(n, 1, n, 53))],
+    ),
+    native(
+        "flows of a balancer of servers, least connections",
+        "servers :: BackendMapper(- - - - 0 0, BACKENDS 10.0.0.1 10.0.0.2, POLICY least-connections);
+         Idle -> t :: IPRewriter(servers, MAPPING_CAPACITY 4096) -> Discard;",
+        4096,
+        |n| vec![(0, udp(n, 1, n, 53))],
+    ),
+    native(
+        "payloads that may repeat",
+        "Idle -> t :: DedupPayload(MEMORY 65536) -> Discard;",
+        1024,
+        |n| vec![(0, with_payload(n))],
+    ),
+    native(
+        "streams of requests",
+        "Idle -> t :: URLFilter(/dev/null, MEMORY 1000000) -> Discard;",
+        4096,
+        |n| vec![(0, request(n))],
+    ),
+];
+
+/// Classes whose tables are those of others that cases have.
+const ALIKE: [(&str, &str); 9] = [
+    ("FullNoteQueue", "Queue"),
+    ("NotifierQueue", "Queue"),
+    ("QuickNoteQueue", "Queue"),
+    ("SimpleQueue", "Queue"),
+    ("ThreadSafeQueue", "Queue"),
+    ("IPAddrPairRewriter", "IPAddrRewriter"),
+    ("RedupPayload", "DedupPayload"),
+    ("ARPTable", "ARPQuerier"),
+    ("MixedQueue", "Queue"),
 ];
 
 fn ethernet(n: u32) -> Vec<u8> {
@@ -237,6 +287,19 @@ fn udp(from: u32, from_port: u16, to: u32, to_port: u16) -> Vec<u8> {
 fn tcp(from: u32, from_port: u16, to: u32, to_port: u16) -> Vec<u8> {
     let rest = [0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0x10, 0, 0, 0, 0, 0];
     ip(6, from, to, &[&ports(from_port, to_port)[..], &rest].concat())
+}
+
+/// Sixty bytes that no other packet has.
+fn with_payload(n: u32) -> Vec<u8> {
+    let mut bytes = [0; 60];
+    fastrand::Rng::with_seed(n.into()).fill(&mut bytes);
+    ip(17, 1, 1, &[&ports(1, 1)[..], &[0, 68, 0, 0], &bytes].concat())
+}
+
+/// The first bytes of a request, in a stream of its own.
+fn request(n: u32) -> Vec<u8> {
+    let rest = [0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0x10, 0, 0, 0, 0, 0];
+    ip(6, n, 1, &[&ports(1, 80)[..], &rest, b"GET /a HTTP/1.1\r\nHost: "].concat())
 }
 
 fn ping(from: u32, identifier: u16, to: u32) -> Vec<u8> {
@@ -373,6 +436,7 @@ counted! {
     counted_e0 counted_e1 counted_e2 counted_e3 counted_e4 counted_e5 counted_e6 counted_e7
     counted_f0 counted_f1 counted_f2 counted_f3 counted_f4 counted_f5 counted_f6 counted_f7
     counted_g0 counted_g1 counted_g2 counted_g3 counted_g4 counted_g5 counted_g6 counted_g7
+    counted_h0 counted_h1 counted_h2 counted_h3 counted_h4 counted_h5 counted_h6 counted_h7
 }
 
 /// Fills all tables.
@@ -417,4 +481,23 @@ fn a_full_table_costs_a_packet_no_more_than_a_constant() {
     }
     let heading = "instructions a packet, with tables half full and full:";
     assert!(slow.is_empty(), "{slow:?}\n{heading}\n{table}");
+}
+
+/// What keywords call the size of a table that packets fill.
+const SIZES: [&str; 3] = ["CAPACITY", "HIMEM", "MEMORY"];
+
+#[test]
+fn every_class_with_a_bounded_table_has_a_case() {
+    let words: BTreeSet<&str> =
+        CASES.iter().flat_map(|case| case.chain.split(|c: char| !c.is_alphanumeric())).collect();
+    let has_size = |text: &str| {
+        text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .any(|word| SIZES.iter().any(|size| word.ends_with(size)))
+    };
+    let bounded = CLASSES.iter().filter(|class| has_size(class.manual)).map(|class| class.name);
+    let is_alike =
+        |name| ALIKE.iter().any(|(class, other)| *class == name && words.contains(other));
+    let missing: Vec<&str> =
+        bounded.filter(|name| !words.contains(name) && !is_alike(*name)).collect();
+    assert!(missing.is_empty(), "their full tables are not tested: {missing:?}");
 }
