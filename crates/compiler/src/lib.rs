@@ -24,6 +24,7 @@ pub use frontend::{
     Back, Chain, Device, Elements, Joined, JoinedPart, Joining, Limits, Options, Taken, elaborate,
     flatten, instantiate, instantiate_part, join,
 };
+pub use symbolic::table_of_rules;
 pub use synthesize::{
     Note, Synthesis, Synthesizer, synthesize, synthesize_rare_paths, synthesize_tables,
     synthesize_unsimplified,

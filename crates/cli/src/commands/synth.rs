@@ -65,7 +65,7 @@ pub(crate) struct Synth {
     /// Print programs as text, which --read reads
     #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
     program: bool,
-    /// Print each table once: its owner, its keys and how they match, its entries
+    /// Print each table once: owner, keys and how they match, capacity, actions, default, entries
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
     tables: bool,
     /// Read programs from text (`-` for standard input) and print them; with FILE, check them against its
@@ -183,9 +183,12 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     let paint = Paint(colours(&stdout()));
     if args.tables {
         let programs = compiler::synthesize_tables(&chain.graph, &models).programs;
+        let (graph, models, programs, sources) =
+            (&chain.graph, &models[..], &programs[..], &sources);
+        let tabled = synth::tables::Tabled { graph, models, programs, sources };
         print(&match args.json {
-            true => format!("{:#}\n", synth::tables::to_json(&chain.graph, &sources, &programs)),
-            false => synth::tables::text(&chain.graph, &sources, &programs, limit, paint),
+            true => format!("{:#}\n", tabled.to_json()),
+            false => tabled.text(limit, paint),
         });
         return Ok(ExitCode::SUCCESS);
     }

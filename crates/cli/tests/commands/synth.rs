@@ -1,7 +1,7 @@
 //! `catena synth`.
 
 use crate::program::{Ended, Folder};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ROUTER: &str = "\
 FromDump(in.pcap) -> Strip(14) -> CheckIPHeader
@@ -552,7 +552,11 @@ fn tables_are_listed_once() {
     }
     let ended = synth(NAPT, &["--tables"]);
     let text = ended.well();
-    for key in ["ip.src, 32 bits, exact", "transport.dport, 16 bits, exact", "which packets make"] {
+    for key in [
+        "ip.src, 32 bits, exact",
+        "transport.dport | tcp.dport, 16 bits, exact",
+        "which packets make",
+    ] {
         assert!(text.contains(key), "{key} in {text}");
     }
     let ended = synth(FIREWALL, &["--tables", "--json"]);
@@ -563,6 +567,16 @@ fn tables_are_listed_once() {
     assert_eq!((&rules[0]["kind"], &rules[0]["size"]), (&"rules".into(), &3.into()));
     assert_eq!(rules[0]["entries"][1]["matches"], "deny src net 10.0.0.0/8");
     assert_eq!(rules[0]["entries"][1]["place"], "a.click:4");
+}
+
+/// Whether it is the name of a field, also of one within a tunnel.
+fn is_field(name: &str) -> bool {
+    let (header, local) = name.trim_start_matches("inner.").split_once('.').unwrap_or_default();
+    let families = match header {
+        "tcp" | "udp" => &[header, "transport"][..],
+        header => &[header],
+    };
+    families.iter().any(|family| ir::Field::named(&format!("{family}.{local}")).is_some())
 }
 
 /// A switch that is to run the examples needs each table once, and its keys as fields of headers.
@@ -586,21 +600,75 @@ fn tables_of_examples_stand_once_with_fields_of_headers() {
         let is_placed = |entry: &Value| entry["place"].as_str().unwrap().starts_with(examples);
         assert!(entries.clone().count() > 10, "{name}");
         entries.for_each(|entry| assert!(is_placed(entry), "{name}: {entry}"));
+        // What a target matches on are fields of headers; only the identifier of pings is computed.
+        for table in tables {
+            let is_same =
+                |other: &&Value| ["owner", "kind"].iter().all(|is| other[is] == table[is]);
+            assert_eq!(tables.iter().filter(is_same).count(), 1, "{name}: {}", table["owner"]);
+            for (at, key) in table["keys"].as_array().unwrap().iter().enumerate() {
+                let is_identifier = table["owner"] == "nat/pings" && matches!(at, 2 | 4);
+                let names = key["key"].as_str().unwrap().split(" | ").collect::<Vec<_>>();
+                let is_named = |name: &&str| match is_identifier {
+                    // Answers have a number more than requests where they have a port.
+                    true => *name == "computed from icmp.id, icmp.type",
+                    false => is_field(name),
+                };
+                assert!(names.iter().all(is_named), "{name}: {}: key {at}: {key}", table["owner"]);
+            }
+        }
         let lpm = tables.iter().filter(|table| table["kind"] == "routes");
         for table in lpm {
             let key = &table["keys"][0];
             assert_eq!((&key["match"], &key["width"]), (&"lpm".into(), &32.into()));
-            assert!(["ip.dst", "anno.dst_ip"].iter().any(|name| key["key"] == *name), "{key}");
+            // What answers a packet goes to its source.
+            let mut names = key["key"].as_str().unwrap().split(" | ");
+            assert!(names.all(|name| ["ip.dst", "ip.src", "anno.dst_ip"].contains(&name)), "{key}");
         }
     }
     let file = format!("{examples}/isp-edge.click");
     let ended = Folder::new().run(["synth", &file, "--tables", "--json"]);
     let listed: Value = serde_json::from_str(ended.well()).unwrap();
-    let acl = listed["tables"].as_array().unwrap().iter().find(|t| t["owner"] == "fw/acl").unwrap();
+    let of = |owner: &str| {
+        let tables = listed["tables"].as_array().unwrap();
+        tables.iter().find(|table| table["owner"] == owner).expect(owner)
+    };
+    let key = |owner: &str, at: usize| of(owner)["keys"][at]["key"].clone();
+    // TCP and UDP are looked up by steps of their own, with the protocol as a constant.
+    assert_eq!(key("nat/flows", 0), "ip.proto");
+    assert_eq!(key("nat/flows", 2), "tcp.sport | udp.sport");
+    assert_eq!(of("nat/flows")["keys"][0]["width"], 8);
+    assert_eq!(key("kind", 1), "arp.op");
+    let acl = of("fw/acl");
+    let arms = json!([
+        { "arm": 0, "action": "output 0 -> fw/Unstrip@4" },
+        { "arm": 2, "action": "drop denied" },
+    ]);
+    assert_eq!((&acl["arms"], &acl["default"]), (&arms, &"drop no-match".into()));
+    let routes = of("router/rt");
+    assert_eq!(routes["row"], json!(["new anno.dst_ip unless 0", "output"]));
+    assert_eq!(routes["outputs"][2], json!({ "output": 2, "to": "router/self" }));
+    assert_eq!(routes["default"], "drop no-route");
+    assert_eq!(of("nat/flows")["row"][0], "new source address");
+    assert_eq!(of("nat/flows")["default"], "slow path of nat/flows");
+    // The arm sets registers; what answers stands behind the rules.
+    assert_eq!(of("ARPResponder@7")["arms"][0]["action"], "output 0 -> isp/answers");
     assert_eq!(acl["entries"].as_array().unwrap().len(), 8550);
     let keys: Vec<&str> =
         acl["keys"].as_array().unwrap().iter().filter_map(|k| k["key"].as_str()).collect();
-    for field in ["ip.src", "ip.dst", "ip.proto", "transport.dport"] {
+    for field in ["ip.src", "ip.dst", "ip.proto", "tcp.dport | udp.dport"] {
         assert!(keys.contains(&field), "{field} in {keys:?}");
+    }
+    // Errors of ICMP are looked up by the headers that they quote.
+    let file = format!("{examples}/home-router.click");
+    let ended = Folder::new().run(["synth", &file, "--tables", "--limit", "1"]);
+    for line in [
+        "  key 0: ip.proto | inner.ip.proto, 8 bits, exact\n",
+        "  key 2: tcp.sport | udp.sport | inner.tcp.dport | inner.udp.dport, 16 bits, exact\n",
+        "  key 3: icmp.type, 8 bits, ternary\n",
+        "  arm 1: output 1 -> [1] lan/arp\n",
+        "  output 1: wan/DropBroadcasts@9\n",
+        "  default: slow path of wan/arp\n",
+    ] {
+        assert!(ended.well().contains(line), "{line} in {}", ended.out);
     }
 }

@@ -13,5 +13,7 @@ mod split;
 pub(crate) mod table;
 pub(crate) mod terms;
 
+pub use rules::table_of_rules;
+
 #[cfg(test)]
 mod tests;

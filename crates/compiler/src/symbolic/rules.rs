@@ -22,6 +22,15 @@ const MAX_EDITS: usize = 64;
 /// Bytes that there are, from the start or from a header on.
 const AVAILABLE: [Field; 4] = [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
 
+/// The table that [`crate::synthesize_tables`] makes of a list of rules: what its keys are, and its entries. `None` if
+/// they are no conjunctions of tests.
+pub fn table_of_rules(rules: &[Rule]) -> Option<(Vec<Expr>, Arc<[ClassifyRule]>)> {
+    let made = Rules::new(rules)?;
+    let table = made.of_headers();
+    let keys = table.keys.iter().map(|at| made.exprs[*at].clone()).collect::<Option<_>>()?;
+    Some((keys, Arc::clone(&table.rules)))
+}
+
 /// Rules as conjunctions of tests on expressions.
 pub(crate) struct Rules {
     /// None where rules asked one before the list changed: the others keep their places, so that

@@ -208,6 +208,36 @@ fn part(set: &IntervalSet, all: (u16, u16), part: (u16, u16)) -> Option<Interval
 pub struct Layouts {
     facts: Vec<Option<Facts>>,
     layouts: Vec<Layout>,
+    begins: Begins,
+}
+
+/// Where headers begin, as far as what is known of packets does not say so.
+#[derive(Clone, Debug)]
+struct Begins {
+    /// Where the exits that a step leads to mark them, by step.
+    marks: Vec<Marks>,
+    /// Where most network headers are.
+    usual: Option<i32>,
+    /// Whether the program asks for the type of Ethernet frames.
+    asks_type: bool,
+}
+
+impl Begins {
+    /// Where a step's packets have their network header, if that is known.
+    fn network(&self, step: usize, facts: &Facts) -> Option<i32> {
+        let marked = self.marks[step].network.filter(|at| *at >= 0);
+        facts.position(Mark::Network).or(marked)
+    }
+
+    fn layout(&self, step: usize, facts: &Facts) -> Layout {
+        let network = self.network(step, facts).or(self.usual);
+        let transport = facts.position(Mark::Transport).or(self.marks[step].transport);
+        let mut start = Start::of(facts, network, transport);
+        if self.asks_type && start.frame.is_none() && network.is_none() {
+            start.frame = Some(0);
+        }
+        Layout::parse(facts, start)
+    }
 }
 
 impl Layouts {
@@ -215,40 +245,39 @@ impl Layouts {
     /// it is taken to be where the exits that they lead to mark it, else where most do.
     pub fn of(program: &Program) -> Self {
         let facts = facts(program);
-        let marks = marks(program);
-        let mut votes: BTreeMap<i32, usize> = BTreeMap::new();
-        let known = |step: usize| {
-            let facts: &Facts = facts[step].as_ref()?;
-            let hint = marks[step].network.filter(|at| *at >= 0);
-            facts.position(Mark::Network).or(hint)
-        };
-        for (step, _) in program.exits() {
-            if let Some(at) = known(step.0 as usize) {
-                *votes.entry(at).or_default() += 1;
-            }
-        }
-        let usual = votes.into_iter().max_by_key(|&(at, n)| (n, -at)).map(|vote| vote.0);
         let asks_type = program.steps.iter().flat_map(Step::terms).any(|term| {
             let about = About::of(program, term);
             about == Some(About::Bits(eth::TYPE.offset, eth::TYPE.width))
         });
-        let layout = |(step, facts): (usize, &Option<Facts>)| {
-            let Some(facts) = facts else { return Layout::default() };
-            let network = known(step).or(usual);
-            let transport = facts.position(Mark::Transport).or(marks[step].transport);
-            let mut start = Start::of(facts, network, transport);
-            if asks_type && start.frame.is_none() && network.is_none() {
-                start.frame = Some(0);
+        let mut begins = Begins { marks: marks(program), usual: None, asks_type };
+        let mut votes: BTreeMap<i32, usize> = BTreeMap::new();
+        for (step, _) in program.exits() {
+            let step = step.0 as usize;
+            if let Some(at) = facts[step].as_ref().and_then(|facts| begins.network(step, facts)) {
+                *votes.entry(at).or_default() += 1;
             }
-            Layout::parse(facts, start)
+        }
+        begins.usual = votes.into_iter().max_by_key(|&(at, n)| (n, -at)).map(|vote| vote.0);
+        let layout = |(step, facts): (usize, &Option<Facts>)| {
+            facts.as_ref().map_or_else(Layout::default, |facts| begins.layout(step, facts))
         };
         let layouts = facts.iter().enumerate().map(layout).collect();
-        Self { facts, layouts }
+        Self { facts, layouts, begins }
+    }
+
+    /// Whether the program asks for the type of Ethernet frames.
+    pub fn asks_type(&self) -> bool {
+        self.begins.asks_type
     }
 
     /// The layout of packets that come to a step.
     pub fn at(&self, step: StepId) -> &Layout {
         &self.layouts[step.0 as usize]
+    }
+
+    /// The layout of those of them of which more is known.
+    pub fn narrowed(&self, step: StepId, facts: &Facts) -> Layout {
+        self.begins.layout(step.0 as usize, facts)
     }
 
     /// What is known of packets that come to a step; `None` if none do.
@@ -377,7 +406,7 @@ impl Lists {
 }
 
 /// Where the exits that a step leads to mark headers, if those that do agree.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     network: Option<i32>,
     transport: Option<i32>,

@@ -28,9 +28,13 @@
 //! continuation 3`, and reads `carried[0+32]` where another ended with `carried[0..4] = l0.0` and
 //! `hand off to continuation 3`. `ones` is a ones' complement sum ([`super::OnesSum`]). Terms that are large, or not small and used more than once, are named
 //! before the step that uses them first. Elements without a name are numbers: `#3`.
+//!
+//! Where conditions on the path say which header lies where, a comment behind `//` names the fields of a line
+//! ([`crate::layout`]); what is written is named as it leaves. Comments are not read.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use net::Header;
 
@@ -39,6 +43,7 @@ use super::{
     Program, StateId, Step, StepId, Table, TableId, Term, TermId, Write,
 };
 use crate::graph::{Graph, NodeId, Port};
+use crate::layout::{Kind, Layout, Layouts};
 use crate::model::{BinaryOp, CompareOp, StateKind};
 use crate::notation::{Notation, Number, Numbers};
 use crate::text::{Constant, Name, level};
@@ -48,16 +53,17 @@ use crate::{Base, Field, IntervalSet};
 const MAX_INLINE: usize = 12;
 
 impl Program {
-    /// The text of the program, elements by their names in the graph.
+    /// The text of the program, elements by their names in the graph, fields by their names in comments.
     pub fn text<'a>(&'a self, graph: &'a Graph) -> impl Display + 'a {
         let names = self.elements().into_iter();
         let name = |node: NodeId| Some((node, graph.nodes.get(node)?.name.as_str()));
-        Text { program: self, names: names.filter_map(name).collect() }
+        Text { program: self, names: names.filter_map(name).collect(), has_comments: true }
     }
 
     /// The same by names that are at hand otherwise.
     pub fn text_by<'a>(&'a self, names: &'a BTreeMap<NodeId, String>) -> impl Display + 'a {
-        Text { program: self, names: names.iter().map(|(&node, n)| (node, n.as_str())).collect() }
+        let names = names.iter().map(|(&node, n)| (node, n.as_str())).collect();
+        Text { program: self, names, has_comments: true }
     }
 
     /// All elements that it names.
@@ -91,21 +97,26 @@ impl Program {
 }
 
 impl Display for Program {
-    /// Elements are numbers, since their names are not at hand; see [`Program::text`].
+    /// Elements are numbers, since their names are not at hand, and fields have no names; see [`Program::text`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Text { program: self, names: BTreeMap::new() }.fmt(f)
+        Text { program: self, names: BTreeMap::new(), has_comments: false }.fmt(f)
     }
 }
 
 struct Text<'a> {
     program: &'a Program,
     names: BTreeMap<NodeId, &'a str>,
+    /// Whether fields are named in comments: the program must be well formed.
+    has_comments: bool,
 }
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let named = named(self.program);
-        Printer { program: self.program, names: &self.names, named }.program(f)
+        let Self { program, names, has_comments } = self;
+        let fields = has_comments.then(|| Fields::of(program));
+        let printer = Printer { program, names, named: named(program), fields };
+        let mut lines = Lines { to: f, fields: printer.fields.as_ref() };
+        write!(lines, "{}", By(|f| printer.program(f)))
     }
 }
 
@@ -139,6 +150,77 @@ struct Printer<'a> {
     program: &'a Program,
     names: &'a BTreeMap<NodeId, &'a str>,
     named: Vec<bool>,
+    fields: Option<Fields>,
+}
+
+/// Names of the fields that a line is about.
+struct Fields {
+    layouts: Layouts,
+    /// The step that the line belongs to, or that uses it first.
+    step: Cell<Option<StepId>>,
+    /// Names of the line so far.
+    line: RefCell<Vec<String>>,
+}
+
+impl Fields {
+    fn of(program: &Program) -> Self {
+        let layouts = Layouts::of(program);
+        Self { layouts, step: Cell::new(None), line: RefCell::default() }
+    }
+
+    /// Names bits of the data in a layout, if it is known which field they are.
+    fn name(&self, layout: &Layout, start: i32, width: u32) {
+        let Some(name) = layout.name(start, width) else { return };
+        let header = &layout.headers()[name.header];
+        // What asks for the type of frames does not know yet what is behind it.
+        let is_framed = layout.headers()[0].kind == Kind::Ethernet;
+        let is_guess = header.assumed && is_framed && self.layouts.asks_type();
+        let mut line = self.line.borrow_mut();
+        if !is_guess && !line.contains(&name.text) {
+            line.push(name.text);
+        }
+    }
+
+    /// Names a field of the packet as it came in.
+    fn read(&self, field: Field) {
+        if let (Some(step), Base::Data) = (self.step.get(), field.base) {
+            self.name(self.layouts.at(step), field.offset.into(), field.width.into());
+        }
+    }
+
+    /// Names bytes of the packet as it leaves.
+    fn written(&self, layout: &Layout, write: &Write) {
+        let (start, width) = (8 * write.offset, 8 * u32::from(write.length));
+        let parts = match layout.name(start, width) {
+            Some(_) => vec![(start, width)],
+            None => layout.parts(start, width),
+        };
+        parts.into_iter().for_each(|(start, width)| self.name(layout, start, width));
+    }
+}
+
+/// Lines with the names of their fields behind them.
+struct Lines<'a, 'f> {
+    to: &'a mut Formatter<'f>,
+    fields: Option<&'a Fields>,
+}
+
+impl fmt::Write for Lines<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive('\n') {
+            let Some(line) = part.strip_suffix('\n') else {
+                self.to.write_str(part)?;
+                continue;
+            };
+            self.to.write_str(line)?;
+            let names = self.fields.map(|fields| fields.line.take()).unwrap_or_default();
+            if !names.is_empty() {
+                write!(self.to, "  // {}", names.join(", "))?;
+            }
+            self.to.write_str("\n")?;
+        }
+        Ok(())
+    }
 }
 
 /// Something that is printed by a function.
@@ -250,6 +332,8 @@ impl Printer<'_> {
         }
         let mut shown = BTreeSet::new();
         for (i, lookup) in self.program.lookups.iter().enumerate() {
+            let used = |step: &Step| matches!(step, Step::Lookup { lookup, .. } if usize::from(lookup.0) == i);
+            self.go_to(self.program.steps.iter().position(used));
             self.definitions(f, &lookup.key, &mut shown)?;
             write!(
                 f,
@@ -263,11 +347,19 @@ impl Printer<'_> {
         }
         writeln!(f)?;
         for (i, step) in self.program.steps.iter().enumerate() {
+            self.go_to(Some(i));
             self.definitions(f, &step.terms(), &mut shown)?;
             write!(f, "{}: ", StepId(i as u32))?;
             self.step(f, step)?;
         }
         Ok(())
+    }
+
+    /// What is printed from now on belongs to that step.
+    fn go_to(&self, step: Option<usize>) {
+        if let Some(fields) = &self.fields {
+            fields.step.set(step.map(|step| StepId(step as u32)));
+        }
     }
 
     fn table(&self, f: &mut Formatter<'_>, id: TableId, table: &Table) -> fmt::Result {
@@ -387,7 +479,10 @@ impl Printer<'_> {
     fn made(&self, f: &mut Formatter<'_>, term: TermId, least: u8) -> fmt::Result {
         match self.program.term(term) {
             Term::Const(value) => Constant(*value).fmt(f),
-            Term::Input(field) => InputField(*field).fmt(f),
+            Term::Input(field) => {
+                self.fields.iter().for_each(|fields| fields.read(*field));
+                InputField(*field).fmt(f)
+            }
             Term::Position(header) => write!(f, "position({})", Base::Header(*header)),
             Term::Bound(lookup, index) => write!(f, "{lookup}.{index}"),
             Term::Cell(cells, index) => write!(f, "cell({}, {index})", self.state(*cells)),
@@ -510,6 +605,8 @@ impl Printer<'_> {
                 if table.is_some() {
                     return Ok(());
                 }
+                // The fields of all rules stand behind the keys.
+                self.go_to(None);
                 self.rules(f, rules, |f, key, set| match keys.get(key) {
                     // Of equal keys the first is meant.
                     Some(term) if keys.iter().position(|k| k == term) == Some(key) => {
@@ -549,10 +646,20 @@ impl Printer<'_> {
         if let Some(length) = writes.length {
             writeln!(f, "  length {}", self.value(length))?;
         }
+        let fields = self.fields.as_ref().filter(|_| !writes.bytes.is_empty());
+        let leaving = fields.and_then(|fields| {
+            let (step, layouts) = (fields.step.get()?, &fields.layouts);
+            let facts = layouts.facts(step)?;
+            Some((fields, layouts.at(step).leaving(self.program, writes, facts)))
+        });
         let spaces =
             [("data", &writes.bytes), ("anno", &writes.annotations), ("carried", &writes.carried)];
         for (base, all) in spaces {
-            for Write { offset, length, value } in all {
+            for write in all {
+                if let (Some((fields, leaving)), "data") = (&leaving, base) {
+                    fields.written(leaving, write);
+                }
+                let Write { offset, length, value } = write;
                 let end = i64::from(*offset) + i64::from(*length);
                 writeln!(f, "  {base}[{offset}..{end}] = {}", self.value(*value))?;
             }
