@@ -10,6 +10,7 @@ pub mod diagnostics;
 pub mod dot;
 pub mod explain;
 pub mod flame;
+pub mod json;
 mod layout;
 pub mod offload;
 pub mod paint;

@@ -1,25 +1,32 @@
-//! `catena graph`: pictures of chains.
+//! `catena graph`: pictures of chains, and chains as JSON.
 
 use std::io::stderr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use compiler::synthesize;
 use dataplane::guarded_path;
 use ir::{Sources, has_errors};
 use view::picture::Picture;
 use view::svg::Theme;
-use view::{diagnostics, dot, svg};
+use view::{diagnostics, dot, json, svg};
 
 use crate::limits::Limits;
+use crate::loaded::make;
 use crate::terminal::{colours, print, print_error};
 use crate::{theme, variables};
 
-/// Draw a chain as SVG or DOT
+/// Draw a chain as SVG or DOT, or write it as JSON
 ///
 /// Compounds are boxes around their elements; packets flow from top to bottom; pull connections are
 /// dashed. In a browser, pointing at a box or connection shows its configuration and place. A chain
 /// with errors is drawn as far as it is known, and the exit status is 1.
+///
+/// JSON is for other programs. It has elements with class, configuration, place and ports, compounds, connections, and
+/// programs with the elements that they execute; an element that is in none runs by itself. "version" is 1: members may
+/// be added, and if one leaves or means something else, the version is another. Where the chain has errors,
+/// "programs" is null.
 #[derive(Args, Debug)]
 pub(crate) struct Graph {
     /// Configuration file; `-` for standard input
@@ -28,7 +35,7 @@ pub(crate) struct Graph {
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
     /// Output file; default: standard output
-    #[arg(short, long, value_name = "FILE.svg|FILE.dot")]
+    #[arg(short, long, value_name = "FILE.svg|FILE.dot|FILE.json")]
     output: Option<PathBuf>,
     /// Format; default: as the output file's name ends, or SVG
     #[arg(long)]
@@ -44,6 +51,7 @@ pub(crate) struct Graph {
 enum Format {
     Svg,
     Dot,
+    Json,
 }
 
 fn format(args: &Graph) -> Result<Format, String> {
@@ -52,9 +60,11 @@ fn format(args: &Graph) -> Result<Format, String> {
         (Some(format), _) => Ok(format),
         (None, Some("svg")) => Ok(Format::Svg),
         (None, Some("dot" | "gv")) => Ok(Format::Dot),
+        (None, Some("json")) => Ok(Format::Json),
         (None, None) if args.output.is_none() => Ok(Format::Svg),
         (None, _) => {
-            Err("the output's name ends in neither .svg nor .dot; choose with --format".to_string())
+            Err("the output's name ends in neither .svg, .dot nor .json; choose with --format"
+                .to_string())
         }
     }
 }
@@ -68,13 +78,29 @@ pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     let options = args.limits.options(variables::all(&args.variables)?);
     let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-    let failed = has_errors(&found);
+    let mut failed = has_errors(&found);
     // A chain with errors may still be looked at, as far as it is known.
     let Some(chain) = chain else { return Ok(ExitCode::FAILURE) };
-    let picture = Picture::of(&chain, &sources);
     let drawn = match format {
-        Format::Dot => dot::write(&picture, &chain.graph, sources.name(file)),
-        Format::Svg => svg::draw(&picture, sources.name(file), args.theme),
+        Format::Dot => dot::write(&Picture::of(&chain, &sources), &chain.graph, sources.name(file)),
+        Format::Svg => svg::draw(&Picture::of(&chain, &sources), sources.name(file), args.theme),
+        Format::Json => {
+            let beside =
+                Path::new(&args.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+            let mut files = args.limits.disk();
+            let made = (!failed).then(|| make(&mut sources, &mut files, file, &options, beside));
+            let programs = match made {
+                Some(Ok(made)) => Some(synthesize(&made.chain.graph, &made.models).programs),
+                Some(Err(found)) => {
+                    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
+                    failed = true;
+                    None
+                }
+                None => None,
+            };
+            let json = json::write(&chain.graph, programs.as_deref(), &sources, sources.name(file));
+            format!("{json:#}\n")
+        }
     };
     match &args.output {
         Some(path) if path.as_os_str() != "-" => {

@@ -1,5 +1,7 @@
 //! `catena graph` and `catena flatten`.
 
+use serde_json::{Value, json};
+
 use crate::program::Folder;
 
 const NESTED: &str = "\
@@ -41,6 +43,52 @@ fn dot_has_clusters_and_ports() {
     assert_eq!(dot.matches('{').count(), dot.matches('}').count());
     assert_eq!(dot.matches(" -> n").count(), 5, "{dot}");
     assert_eq!(folder.run(["graph", "a.click", "--format", "dot"]).well(), dot);
+}
+
+const CHECKED: &str = "\
+elementclass Checks { input -> Strip(14) -> ck :: CheckIPHeader -> output; }
+FromDump(in.pcap) -> c :: Checks -> q :: Queue(7) -> Discard;
+";
+
+/// What other programs read: each element with its place, and what programs execute.
+#[test]
+fn json_has_elements_connections_and_programs() {
+    let folder = Folder::new();
+    let ended = folder.file("a.click", CHECKED).run(["graph", "a.click", "--format", "json"]);
+    let json: Value = serde_json::from_str(ended.well()).unwrap();
+    assert_eq!((&json["format"], &json["version"]), (&"catena-graph".into(), &1.into()));
+    let elements = json["elements"].as_array().unwrap();
+    let find = |name: &str| elements.iter().find(|e| e["name"] == name).expect(name);
+    let (check, queue) = (find("c/ck"), find("q"));
+    let expected = json!({
+        "id": check["id"], "name": "c/ck", "class": "CheckIPHeader", "config": "", "file": "a.click", "line": 1,
+        "compound": 0, "inputs": ["push"], "outputs": ["push"], "programs": [0],
+    });
+    assert_eq!(check, &expected);
+    assert_eq!((&queue["config"], &queue["line"]), (&"7".into(), &2.into()));
+    // Queues are in no program.
+    assert_eq!((&queue["programs"], &queue["outputs"]), (&json!([]), &json!(["pull"])));
+    let compounds = json["compounds"].as_array().unwrap();
+    assert_eq!((&compounds[0]["name"], &compounds[0]["class"]), (&"c".into(), &"Checks".into()));
+    let edges = json["edges"].as_array().unwrap();
+    let to_queue = json!({ "element": queue["id"], "port": 0 });
+    let edge = edges.iter().find(|edge| edge["to"] == to_queue).unwrap();
+    assert_eq!(edge["from"], json!({ "element": check["id"], "port": 0 }));
+    assert_eq!((edges.len(), &edge["processing"]), (4, &"push".into()));
+    let programs = json["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 1);
+    assert_eq!(programs[0]["elements"], json!([find("c/Strip@1")["id"], check["id"]]));
+    assert!(programs[0]["exits"].as_u64() > Some(1), "{}", programs[0]);
+    // The output's name says the format, too.
+    folder.run(["graph", "a.click", "-o", "a.json"]).well();
+    assert_eq!(folder.read("a.json"), ended.out);
+    // What is wrong is reported, and the rest written.
+    let ended = folder
+        .file("b.click", "Idle -> Strip(x) -> Discard;")
+        .run(["graph", "b.click", "-o", "-", "--format", "json"]);
+    assert!(ended.refused().contains("Strip"), "{ended:?}");
+    let json: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&json["programs"], json["elements"].as_array().unwrap().len()), (&Value::Null, 3));
 }
 
 #[test]
