@@ -302,6 +302,7 @@ impl Opener for FurtherOpener {
             _ => false,
         };
         if is_read_once {
+            self.bindings.leave_to_first();
             let link_type = self.bindings.open_device(request)?.link_type();
             return Ok(Box::new(Over { link_type }));
         }

@@ -62,14 +62,16 @@ enum Action {
     /// Show how packets are dispatched to workers, or move traffic between workers
     ///
     /// Groups of traffic classes are listed with their tags and workers. With --json, also what a switch
-    /// must match to tag their frames.
+    /// must match to tag their frames. What comes in over interfaces is dispatched and counted by group; captures and
+    /// generated traffic are not: the first worker takes them.
     Dispatch {
         #[command(subcommand)]
         action: Option<Dispatch>,
     },
     /// Show or change the number of active workers, if the run began with --workers
     ///
-    /// Flows move with their state. No packet is lost, and none overtakes another of its flow.
+    /// Flows move with their state. No packet is lost, and none overtakes another of its flow. Captures and generated
+    /// traffic stay with the first worker.
     Workers {
         /// New number of workers
         #[arg(value_name = "N")]
@@ -422,6 +424,9 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
         _ if workers == most => format!("  by {mode} ({why}) to {workers} workers\n"),
         _ => format!("  by {mode} ({why}) to {workers} of {most} workers\n"),
     };
+    if let Some(note) = &answer.note {
+        let _ = writeln!(out, "  {note}");
+    }
     let mut handed = Table::new(["from worker", "to worker", "packets", "per second"]);
     for one in &answer.handed {
         let (packets, rate) = (grouped(one.packets), grouped(one.rate as u64));
@@ -468,8 +473,11 @@ fn show_move(moved: &protocol::Moved) -> String {
 }
 
 fn show_workers(answer: &protocol::WorkersAnswer, is_changed: bool) -> String {
-    let protocol::WorkersAnswer { workers, most, moved } = answer;
+    let protocol::WorkersAnswer { workers, most, note, moved } = answer;
     let mut out = format!("  {workers} of {most} workers\n");
+    if let Some(note) = note {
+        let _ = writeln!(out, "  {note}");
+    }
     if is_changed {
         let groups = grouped(moved.groups as u64);
         let _ = match moved.groups {

@@ -114,7 +114,8 @@ pub(crate) struct Run {
     /// Start with N active workers
     ///
     /// 'catena ctl workers' changes the number, up to one per CPU of --cores, or of all CPUs that this
-    /// process may use.
+    /// process may use. Packets of interfaces are dispatched to workers; captures and generated traffic
+    /// (--in NAME=FILE, --in NAME=gen:…) come to the first worker alone.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     #[command(flatten)]
@@ -382,6 +383,10 @@ fn dispatch(
     );
     Ok((Dispatch::new(dispatch_mode, workers, groups)?, why.to_string(), Some(line)))
 }
+
+/// What there is to know where the first worker reads something alone.
+const NOT_DISPATCHED: &str = "captures and generated traffic are not dispatched: the first worker takes all of them, \
+    and groups count none";
 
 /// Whether flows can go from worker to worker.
 fn can_grow(run: &Run, bindings: &Bindings) -> bool {
@@ -655,6 +660,10 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         run.log.info(&line);
     }
     warn_of_unused(run, &bindings);
+    let note = bindings.first_reads_alone().then(|| NOT_DISPATCHED.to_string());
+    if let (Some(note), 2..) = (&note, workers) {
+        run.log.warn(&format!("{workers} workers: {note}"));
+    }
     if bindings.is_live() && workers > 1 && by_queue {
         for element in staged.flow_tables() {
             run.log.warn(&check::spread_by_queue(&element));
@@ -671,7 +680,7 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
         scaling,
-        dispatch: control::dispatch::DispatchState::new(why),
+        dispatch: control::dispatch::DispatchState::new(why, note),
         presenter: Box::new(Words),
         handle,
         answering: AtomicUsize::new(0),

@@ -315,6 +315,35 @@ fn groups_that_could_move_are_made_by_tags() {
     }
 }
 
+/// What the first worker reads alone is no work for others, and reported.
+#[test]
+fn generated_traffic_stays_with_the_first_worker() {
+    let why =
+        "captures and generated traffic are not dispatched: the first worker takes all of them";
+    let folder = Folder::new();
+    folder.file("chain.click", "FromDevice(lan) -> c :: Counter -> Discard;");
+    let options = ["--in", "lan=gen:rate=10000", "--workers", "2"];
+    let (mut instance, _) = Instance::start(&folder, &options);
+    while !instance.line().contains(why) {}
+    for command in ["workers", "dispatch"] {
+        let shown = instance.ok(&[command]);
+        assert!(shown.contains("2 ") && shown.contains(why), "{shown}");
+        let json: Value = serde_json::from_str(&instance.ok(&[command, "--json"])).unwrap();
+        assert!(json["note"].as_str().unwrap().contains(why), "{json}");
+    }
+    let taken = || {
+        let counters: Value = serde_json::from_str(&instance.ok(&["counters", "--json"])).unwrap();
+        [0, 1].map(|worker| counters["workers"][worker]["in"].as_u64().unwrap())
+    };
+    while taken()[0] == 0 {}
+    assert_eq!(taken()[1], 0);
+    drop(instance);
+    // Each worker has a source of its own.
+    folder.file("chain.click", "RatedSource(RATE 1000) -> c :: Counter -> Discard;");
+    let (instance, _) = Instance::start(&folder, &["--workers", "2"]);
+    assert!(!instance.ok(&["workers"]).contains(why));
+}
+
 /// A chain that would end the run, or lacks a device, does not replace one that goes on for ever.
 #[test]
 fn a_swap_ends_no_run_unless_it_is_forced() {

@@ -141,6 +141,8 @@ struct Shared {
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
     asked: HashSet<(String, bool)>,
+    /// Whether the first worker reads something that others do not.
+    first_reads_alone: bool,
 }
 
 impl Interfaces {
@@ -338,6 +340,16 @@ impl Bindings {
     /// Whether an element has asked for what a name is bound to, to receive or to send.
     pub fn was_asked_for(&self, name: &str, receive: bool) -> bool {
         self.shared().asked.contains(&(name.to_string(), receive))
+    }
+
+    /// Whether captures or generated traffic come in, which the first of several workers reads alone.
+    pub fn first_reads_alone(&self) -> bool {
+        self.shared().first_reads_alone
+    }
+
+    /// Notes that a further worker does not read what the first one does.
+    pub(crate) fn leave_to_first(&self) {
+        self.shared().first_reads_alone = true;
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

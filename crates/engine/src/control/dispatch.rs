@@ -20,6 +20,8 @@ const COUNTING: Duration = Duration::from_secs(1);
 pub struct DispatchState {
     /// Why it is this mode.
     why: String,
+    /// Why workers have nothing to do.
+    note: Option<String>,
     /// The groups of the configuration with this number, of elements that mean this.
     grouping: Mutex<Option<(u64, Vec<Model>, Grouping)>>,
     /// When packets were counted last, if they were, and how many there were: of each group, or from each
@@ -32,9 +34,15 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl DispatchState {
-    /// Of dispatch in a mode that was chosen for this reason.
-    pub fn new(why: String) -> Self {
-        Self { why, grouping: Mutex::new(None), counted: Mutex::new(None) }
+    /// Of dispatch in a mode that was chosen for this reason. `note` says why workers have nothing to do, if the
+    /// packets that come are not dispatched.
+    pub fn new(why: String, note: Option<String>) -> Self {
+        Self { why, note, grouping: Mutex::new(None), counted: Mutex::new(None) }
+    }
+
+    /// Why workers have nothing to do, if that is known.
+    pub(super) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// All there is to report. Rates are since the last call.
@@ -46,7 +54,8 @@ impl DispatchState {
             (instance.dispatch(), instance.workers());
         let (mode, why) = (dispatch.mode().to_string(), self.why.clone());
         let (groups, handed) = (Vec::new(), Vec::new());
-        let mut report = DispatchAnswer { mode, why, workers, most, groups, handed };
+        let note = self.note.clone().filter(|_| most > 1);
+        let mut report = DispatchAnswer { mode, why, workers, most, note, groups, handed };
         let mut counted = lock(&self.counted);
         let now = instance.time().now();
         let (interval, before) = match counted.take() {

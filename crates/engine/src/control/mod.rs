@@ -296,7 +296,8 @@ impl Controlled {
             Some(count) => self.instance.set_workers(count)?,
         };
         let Workers { running: workers, most } = self.instance.workers();
-        Ok(WorkersAnswer { workers, most, moved: moved_answer(moved) })
+        let note = self.dispatch.note().map(str::to_string).filter(|_| most > 1);
+        Ok(WorkersAnswer { workers, most, note, moved: moved_answer(moved) })
     }
 
     /// What scales the run, and what it decided since so many seconds ago.

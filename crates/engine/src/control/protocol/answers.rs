@@ -224,6 +224,9 @@ pub struct DispatchAnswer {
     pub workers: usize,
     /// How many there can be.
     pub most: usize,
+    /// Why some of them have nothing to do, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
@@ -361,6 +364,9 @@ pub struct WorkersAnswer {
     pub workers: usize,
     /// How many there can be.
     pub most: usize,
+    /// Why some of them have nothing to do, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What moved.
     #[serde(flatten)]
     pub moved: Moved,
