@@ -31,7 +31,7 @@ elementclass Interface { $ip, $mac, $mtu |
 lan :: Interface($LAN, $LAN_MAC, 1500);
 wan :: Interface($WAN, $WAN_MAC, 1500);
 
-// Hosts at home are told apart by ports, and their pings by identifiers.
+// Hosts at home are distinguished by ports, and their pings by identifiers.
 flows :: IPRewriter(pattern $WAN 1024-65535 - - 0 1, drop);
 pings :: ICMPPingRewriter(pattern $WAN 1024-65535 - - 0 1, drop);
 // An error tells of a packet by its addresses and ports on one side; they become those on the other.

@@ -29,7 +29,7 @@ elementclass Router { $ip, $mac |
   fr[1] -> ICMPError($ip, unreachable, needfrag) -> back;
 }
 
-// NAPT: one public address for all customers; pings are told apart by their identifier.
+// NAPT: one public address for all customers; pings are distinguished by their identifier.
 elementclass Napt { $public, $mac |
   flows :: IPRewriter(pattern $public 1024-65535# - - 0 1, drop);
   pings :: ICMPPingRewriter(pattern $public 1024-65535# - - 0 1, drop);

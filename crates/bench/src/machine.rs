@@ -141,7 +141,7 @@ pub(crate) fn bind_thread(cpu: usize) -> std::io::Result<()> {
 pub struct Clock {
     /// What the kernel takes the time from, where it says so.
     pub source: Option<String>,
-    /// The least difference of two looks that differ, in nanoseconds: shorter times are not told apart.
+    /// The least difference of two looks that differ, in nanoseconds: shorter times are not distinguished.
     pub resolution: u64,
     /// What a look takes, in nanoseconds: the least that any time that is taken is too long.
     pub overhead: f64,

@@ -203,7 +203,7 @@ impl Curves {
                 let _ = write!(path, "{x:.1},{y:.1} ");
             }
             svg.put(format_args!(r#"<polyline class="{class} line" points="{}"/>"#, path.trim()));
-            // A marker for each tick that was passed tells series apart without colours.
+            // A marker for each tick that was passed distinguishes series without colours.
             let mut passed = 0;
             for point in points {
                 let ticks = self.across.ticks().iter().filter(|tick| **tick <= point.0).count();
@@ -381,7 +381,7 @@ impl Svg {
         ));
     }
 
-    /// Series are told apart by their markers too, not by colour alone.
+    /// Series are distinguished by their markers too, not by colour alone.
     fn marker(&mut self, x: f64, y: f64, index: usize, class: &str) {
         let class = format!("{class} fill");
         match index % 4 {

@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_duplication_and_order_are_told_apart() {
+    fn loss_duplication_and_order_are_distinguished() {
         assert_eq!(report(0..1000, None), [1000, 1000, 0, 0, 0]);
         // Lost at the beginning, inside and, as far as it is known, at the end.
         assert_eq!(report([1, 2, 4, 5], None), [6, 4, 2, 0, 0]);

@@ -6,9 +6,9 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Decimal digits to which latencies are told apart.
+/// Decimal digits to which latencies are distinguished.
 const DIGITS: u8 = 3;
-/// The greatest latency that is told apart from greater ones: a minute.
+/// The greatest latency that is distinguished from greater ones: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
 /// A histogram of latencies in nanoseconds, with none in it.
@@ -33,7 +33,7 @@ pub fn percentile_distribution(latencies: &Histogram<u64>) -> String {
     }
     let (mean, deviation) = (micros(latencies.mean()), micros(latencies.stdev()));
     let max = micros(latencies.max() as f64);
-    // The crate does not tell how buckets are divided: so many that all digits can be told apart.
+    // The crate does not tell how buckets are divided: so many that all digits can be distinguished.
     let parts = (2 * 10u64.pow(u32::from(latencies.sigfig()))).next_power_of_two();
     let (all, buckets) = (latencies.len(), latencies.buckets());
     let _ = writeln!(out, "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]");

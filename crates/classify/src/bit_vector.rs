@@ -1,4 +1,4 @@
-//! Bit vectors: for a thousand rules or two, and for more that overlap so much that no tree tells them apart.
+//! Bit vectors: for a thousand rules or two, and for more that overlap so much that no tree distinguishes them.
 //!
 //! Each dimension is cut into segments; a segment has a row of bits, one for every cube that reaches into it. A key takes
 //! one segment of each dimension, and the first cube whose bits are all set is its own (Lakshman and Stiliadis). Where

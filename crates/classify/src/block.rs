@@ -49,7 +49,7 @@ impl Layout {
         Self { width: width.max(1), order }
     }
 
-    /// The dimensions that tell rules apart.
+    /// The dimensions that distinguish rules.
     pub(crate) fn dimensions(&self) -> impl Iterator<Item = usize> {
         self.order[..self.width].iter().map(|&d| d as usize)
     }

@@ -2,7 +2,7 @@
 //!
 //! Where rules fix the leading bits of one dimension or two, a hash table of these bits leads to the few that share them
 //! (TupleMerge, Daly et al.), and mostly to none at all. The others stand in trees: a node compares the number of one
-//! dimension with up to 15 bounds at once, so that thousands of rules are told apart in three or four steps wherever
+//! dimension with up to 15 bounds at once, so that thousands of rules are distinguished in three or four steps wherever
 //! their bounds lie (HyperSplit's choice of bounds, but many at a time). Both end in leaves, short lists that are compared
 //! four cubes at once. The keys of a batch go side by side, each step prefetching what the next one reads. Tables and
 //! trees are taken by their least rules: whoever writes rules mostly puts narrow ones first, so that many keys have found

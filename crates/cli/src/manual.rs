@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_items_and_code_are_told_apart() {
+    fn sections_items_and_code_are_distinguished() {
         let lines = [
             "CAPACITY (number, default 1000): most that",
             "may wait: no more.",

@@ -119,7 +119,7 @@ fn ten_routers_ask_no_more_than_one() {
     let (_, one) = program(&routers(1));
     let (graph, ten) = program(&routers(10));
     let paths = [&one, &ten].map(|p| shortest_long_path(p).len());
-    // Packets with options go on to the next router, too: they are told apart from broken ones first.
+    // Packets with options go on to the next router, too: they are distinguished from broken ones first.
     assert!(paths[1] <= paths[0] + 1, "{}", ten.text(&graph));
     // Of the packets that go the whole path, those whose source nothing asks to fix.
     let written = |e: &Exit| e.writes.bytes.iter().any(|w| w.offset == 26);
@@ -239,7 +239,7 @@ fn a_list_asks_nothing_that_was_decided_by_what_was_written() {
         assert_eq!(asked(chain(rules(&format!("{side} host 10.0.0")))), None, "{rewriter}");
         // Of a list that is still needed, neither protocol nor that address are asked any more.
         let some = rules("src host 10.0.0") + &rules("dst host 10.0.0");
-        let (keys, left) = asked(chain(some)).expect("other addresses are told apart");
+        let (keys, left) = asked(chain(some)).expect("other addresses are distinguished");
         assert!(left == 201 && keys <= 4, "{left} rules ask {keys} numbers: {rewriter}");
     }
 }
@@ -529,7 +529,7 @@ fn paths_that_rules_change_are_as_if_all_were_new() {
         (0, 3, None),
         (1, 0, Some("deny ip ttl 7 && src 1.2.3.4")),
         (1, 0, None),
-        // More than keys have room for: those places are taken, then packets told apart.
+        // More than keys have room for: those places are taken, then packets distinguished.
         (0, 0, Some("allow ip ttl 8")),
         (0, 0, Some("deny src port 7")),
         (0, 0, Some("allow tcp opt syn")),

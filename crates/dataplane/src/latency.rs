@@ -11,9 +11,9 @@ use crate::functions::Functions;
 /// Of so many bursts one is timed: a prime, so that it is not always the same task's.
 const PERIOD: u32 = 127;
 
-/// Decimal digits to which values are told apart: their buckets are a sixteenth wide at most.
+/// Decimal digits to which values are distinguished: their buckets are a sixteenth wide at most.
 const DIGITS: u8 = 1;
-/// The greatest value that is told apart from greater ones: an hour.
+/// The greatest value that is distinguished from greater ones: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// How often values came, in nanoseconds, and their exact sum.

@@ -31,7 +31,7 @@ pub trait Opener: Send {
     fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String>;
 }
 
-/// What tells devices apart: interfaces by name and direction, files to write by their path; and
+/// What distinguishes devices: interfaces by name and direction, files to write by their path; and
 /// then by how many of the kind a chain asked for before.
 type Key = (String, usize);
 

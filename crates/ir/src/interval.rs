@@ -369,7 +369,7 @@ mod tests {
         assert!(IntervalSet::masked(8, 0, 0).unwrap().is_full(8));
         assert_eq!(IntervalSet::masked(128, 1, 1), None);
         assert_eq!(IntervalSet::masked(128, 5, u128::MAX).unwrap().as_single(), Some(5));
-        // All sets of numbers of four bits: those that a mask stands for are told apart.
+        // All sets of numbers of four bits: those that a mask stands for are distinguished.
         let masked = (0..256u128).map(|both| (both & (both >> 4), both >> 4));
         let masked: BTreeSet<(u128, u128)> = masked.collect();
         for numbers in 0..1u128 << 16 {

@@ -214,7 +214,7 @@ impl Kind {
     }
 
     fn prefixed(self, local: &str) -> String {
-        // The second tag's fields are told apart by their own names.
+        // The second tag's fields are distinguished by their own names.
         let header = if self == Self::InnerVlan { Self::Vlan } else { self };
         format!("{}.{local}", header.name())
     }

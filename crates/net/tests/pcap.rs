@@ -555,7 +555,7 @@ fn real_captures_read_without_error() {
 }
 
 #[test]
-fn several_interfaces_are_told_apart() {
+fn several_interfaces_are_distinguished() {
     let mut file = Vec::new();
     let mut writer = PcapngWriter::new(&mut file, "catena", "two places").unwrap();
     let about = |name: &str| InterfaceOptions {

@@ -22,7 +22,7 @@ use crate::table::Table;
 pub use carried::Counted;
 pub use followed::Places;
 
-/// What is told of a chain that was compiled for a device.
+/// What is reported of a chain that was compiled for a device.
 pub struct Offloaded<'a> {
     /// The chain.
     pub chain: &'a compiler::Chain,

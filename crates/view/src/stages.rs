@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::paint::{Paint, count};
 use crate::table::{Table, grouped};
 
-/// What is told of tables on a device.
+/// What is reported of tables on a device.
 pub struct Staged<'a> {
     /// The target's name.
     pub target: &'a str,

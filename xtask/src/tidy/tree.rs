@@ -231,7 +231,7 @@ mod tests {
     const SAMPLE: &str = "// unsafe\nfn f() { \"unsafe\"; }\n\n#[cfg(test)]\nmod tests {\n    fn g() {\n        unsafe {}\n    }\n}\nfn h() {}\n";
 
     #[test]
-    fn comments_strings_and_test_items_are_told_apart() {
+    fn comments_strings_and_test_items_are_distinguished() {
         let file = RustFile::parse("crates/net/src/a.rs", SAMPLE).unwrap();
         let found: Vec<_> =
             file.tokens.iter().filter(|t| t.text == "unsafe").map(|t| (t.line, t.test)).collect();

@@ -71,7 +71,7 @@ pub struct Live {
 const ROUNDS: usize = 3;
 /// Frames that are generated for an input at the most, unless it is said: all of them are sent slowly once.
 pub(crate) const FRAMES: u64 = 20_000;
-/// Loads are told apart down to this share of what the tester can send.
+/// Loads are distinguished down to this share of what the tester can send.
 const LEAST: f64 = 1e-3;
 
 /// What the chain reads and writes, and the frames for it.

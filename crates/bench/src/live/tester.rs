@@ -513,7 +513,7 @@ mod tests {
         fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
             let wire = &mut *self.0.borrow_mut();
             for packet in batch.iter() {
-                // The last byte of the source port tells flows apart.
+                // The last byte of the source port distinguishes flows.
                 if wire.denied.contains(&packet.data()[35]) {
                     continue;
                 }

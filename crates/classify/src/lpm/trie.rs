@@ -309,7 +309,7 @@ impl Trie {
         let mut node = self.pack(&children);
         let mut uniform = uniform(&children);
         self.nodes.elements[at as usize] = node;
-        // A node that tells nothing apart goes.
+        // A node that distinguishes nothing goes.
         while let (Some(leaf), Some((above, offset))) = (uniform, path.pop()) {
             let parent = self.nodes.elements[above as usize];
             let mut children = self.unpack(&parent);

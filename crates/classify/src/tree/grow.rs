@@ -1,6 +1,6 @@
 //! How tables are chosen and trees are grown.
 //!
-//! One table after the other is taken for the rules whose leading bits tell them apart, as long as it saves more than
+//! One table after the other is taken for the rules whose leading bits distinguish them, as long as it saves more than
 //! it costs; how many of them stay is decided by what lookups cost, which knows what keys go past because of the rule
 //! that they match.
 //!
@@ -57,7 +57,7 @@ const COUNTED: u32 = 17;
 /// A key to try structures with, and its rule or [`NO_RULE`].
 type Trial = (Key, u32);
 
-/// Some keys with their rules, from what is made quickly: hash tables, or a list where these tell little apart.
+/// Some keys with their rules, from what is made quickly: hash tables, or a list where these distinguish little.
 fn trials(rules: &RuleSet) -> Vec<Trial> {
     let keys = points(rules);
     let (tuples, list) = (TupleSpace::new(rules), Linear::new(rules));
@@ -383,7 +383,7 @@ fn merged(
 struct Builder<'a> {
     rules: &'a RuleSet,
     cubes: &'a [Cube],
-    /// The dimensions that tell rules apart, in the order of spread keys.
+    /// The dimensions that distinguish rules, in the order of spread keys.
     dimensions: Vec<usize>,
     growth: f64,
     forest: &'a mut Forest,
@@ -392,7 +392,7 @@ struct Builder<'a> {
 /// How to split a region.
 struct Split {
     dimension: usize,
-    /// Which of the dimensions that tell rules apart that is.
+    /// Which of the dimensions that distinguish rules that is.
     place: u32,
     bounds: Vec<u32>,
     /// Mean length of the children's lists, weighed by their length, times the growth in entries.

@@ -21,7 +21,7 @@ use crate::terminal::print;
 
 /// Receive traffic from an interface or a capture file, and report loss, reordering and latency
 ///
-/// Packets with a stamp of 'catena gen --stamp' are told apart by stream and sequence number: received,
+/// Packets with a stamp of 'catena gen --stamp' are distinguished by stream and sequence number: received,
 /// lost, duplicates, reordered (RFC 4737), and latency since they were due. PDV is the packet delay
 /// variation of RFC 8219. Frames that an interface receives here do not reach the host.
 #[derive(Args, Debug)]

@@ -238,7 +238,7 @@ struct Came {
 
 impl Came {
     /// Of the packets that left, the share whose class leaves as they did alone.
-    fn told_apart(&self) -> f64 {
+    fn distinguished(&self) -> f64 {
         let all: usize = self.left.values().sum();
         let alone: usize =
             self.left.iter().filter(|((_, may), _)| may.len() == 1).map(|l| l.1).sum();
@@ -273,7 +273,7 @@ fn come(text: &str, folder: &Folder) -> Came {
         }
     }
     let cubes: usize = program.1.iter().map(|class| class.space.cubes().len()).sum();
-    eprintln!("{} classes, {cubes} cubes: {came:?}, {}", program.1.len(), came.told_apart());
+    eprintln!("{} classes, {cubes} cubes: {came:?}, {}", program.1.len(), came.distinguished());
     came
 }
 
@@ -319,7 +319,7 @@ const IP4: &str = "Strip(14) -> CheckIPHeader -> GetIPAddress(16)";
 const IP6: &str = "Strip(14) -> CheckIP6Header -> GetIP6Address(24)";
 
 #[test]
-fn routes_of_both_versions_are_told_apart() {
+fn routes_of_both_versions_are_distinguished() {
     let (Some(four), Some(six)) = (routes(5000, false, 3), routes(5000, true, 3)) else { return };
     let text = format!(
         "in0 :: Idle -> kind :: Classifier(12/0800, 12/86dd, -); kind[2] -> Discard;
@@ -330,12 +330,12 @@ fn routes_of_both_versions_are_told_apart() {
     );
     let came = come(&text, Folder::new("."));
     assert_eq!(came.places().len(), 6);
-    assert_eq!(came.told_apart(), 1.0);
+    assert_eq!(came.distinguished(), 1.0);
 }
 
 /// Lists with rules of four kinds, by what they say of the destination.
 #[test]
-fn rules_of_long_lists_are_told_apart() {
+fn rules_of_long_lists_are_distinguished() {
     let Some(lists) = shared("data/isp-acl") else { return };
     for list in ["acl1-8500", "fw1-8500", "ipc1-8500"] {
         let text = unpacked(lists.join(format!("{list}.ipfilter.gz")));
@@ -352,8 +352,8 @@ fn rules_of_long_lists_are_told_apart() {
         assert_eq!(came.places().len(), 4);
         // Of the others, many rules overlap that lead elsewhere: no packet is of a wrong class, which
         // `come` sees to, but most classes are of several outputs.
-        let is_told = list != "acl1-8500" || came.told_apart() > 0.95;
-        assert!(is_told, "{list}: {}", came.told_apart());
+        let is_told = list != "acl1-8500" || came.distinguished() > 0.95;
+        assert!(is_told, "{list}: {}", came.distinguished());
     }
 }
 
@@ -373,7 +373,7 @@ fn rules_that_ask_for_more_are_not_sure() {
 
 /// What a list lets pass is routed.
 #[test]
-fn routes_behind_long_lists_are_told_apart() {
+fn routes_behind_long_lists_are_distinguished() {
     let Some(lists) = shared("data/isp-acl") else { return };
     for list in ["acl1-8500", "fw1-8500", "ipc1-8500"] {
         let list = lists.join(format!("{list}.ipfilter.gz"));
@@ -383,13 +383,13 @@ fn routes_behind_long_lists_are_told_apart() {
             queues("rt", 2)
         );
         let came = come(&text, Folder::new("/"));
-        assert_eq!(came.told_apart(), 1.0);
+        assert_eq!(came.distinguished(), 1.0);
     }
 }
 
 /// Fields of IPv6 that patterns of bytes look at, ports among them.
 #[test]
-fn bytes_of_ip6_are_told_apart() {
+fn bytes_of_ip6_are_distinguished() {
     let text = format!(
         "in0 :: Idle -> Classifier(12/86dd) -> k :: Classifier(20/06 56/0050, 20/06 56/01bb, 20/11 54/0035,
            22/20010db8, 38/fd%f0, -); {}",

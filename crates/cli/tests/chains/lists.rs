@@ -17,7 +17,7 @@ fn some(random: &mut Rng, texts: &[&str]) -> String {
 }
 
 /// A rule as people write them: addresses, a protocol with what belongs to it, and now and then
-/// something of the IP header; `more` than packets can be told apart for.
+/// something of the IP header; `more` than packets can be distinguished for.
 fn rule(random: &mut Rng, more: bool) -> String {
     let mut parts = Vec::new();
     for (side, network) in [("src", 10), ("dst", 20)] {

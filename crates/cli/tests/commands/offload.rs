@@ -222,7 +222,7 @@ fn frame(to: [u8; 4]) -> Vec<u8> {
 fn packets_are_counted_by_class() {
     let mut switch = Switch::start(4);
     let folder = folder(&switch);
-    // Puts an entry there by which the lab tells frames apart: one of others.
+    // Puts an entry there by which the lab distinguishes frames: one of others.
     switch.load("");
     let installed = folder.run(with(&["--install"]));
     assert_eq!(installed.code, Some(0), "{}", installed.err);

@@ -188,7 +188,7 @@ impl Drop for Process {
 }
 
 #[test]
-fn a_process_that_runs_and_one_that_waits_are_told_apart() {
+fn a_process_that_runs_and_one_that_waits_are_distinguished() {
     let folder = Folder::new();
     let busy = Process::start("echo; while :; do :; done");
     let idle = Process::start("echo; read line");

@@ -677,7 +677,7 @@ fn a_routing_table_spreads_its_networks_over_workers() {
     tagged.running.stop();
 }
 
-/// A rule that a handler wrote tells classes apart at once; what is of the group before stays in it.
+/// A rule that a handler wrote distinguishes classes at once; what is of the group before stays in it.
 #[test]
 fn classes_are_those_of_the_rules_that_there_are() {
     if !possible() {

@@ -123,9 +123,9 @@ fn chain(elsewhere: &str) -> String {
     text
 }
 
-/// Losses, duplicates and reordering of a chain are measured as they are, and told apart.
+/// Losses, duplicates and reordering of a chain are measured as they are, and distinguished.
 #[test]
-fn what_a_chain_does_to_packets_is_told_apart() {
+fn what_a_chain_does_to_packets_is_distinguished() {
     if !possible() {
         return;
     }

@@ -416,7 +416,7 @@ impl Matcher for Dialect {
 }
 
 /// Conditions on the type of a frame: the switch takes a tag's for that of a tagged frame, whichever
-/// of both types a tag has, and does not tell lengths apart.
+/// of both types a tag has, and does not distinguish lengths.
 fn types(set: &IntervalSet) -> Result<Vec<Conditions>, Option<usize>> {
     let mut all = Vec::new();
     if set.contains(ether_type::VLAN.into()) {

@@ -53,7 +53,7 @@ pub(super) fn emit(dialect: Dialect, device: &Device<'_>) -> Result<Emitted, Fai
     if depth + 1 > most {
         return Err((0, StepId(0), Lack::Room("tables", depth + 1, most)));
     }
-    // Nodes of one table are told apart by a number, if there are several.
+    // Nodes of one table are distinguished by a number, if there are several.
     let mut states = BTreeMap::new();
     for level in 0..depth {
         let here: Vec<(usize, usize)> = graphs

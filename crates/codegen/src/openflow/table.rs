@@ -1,4 +1,4 @@
-//! Tables: the lists of a segment by the longest path to them. Lists of one table are told apart by a number.
+//! Tables: the lists of a segment by the longest path to them. Lists of one table are distinguished by a number.
 
 use ir::program::StepId;
 

@@ -65,9 +65,9 @@ pub struct Joint {
     owners: Vec<Vec<((usize, usize), u64)>>,
     /// By function: fields of its headers.
     headers: HashMap<(usize, usize), Vec<FieldId>>,
-    /// Fields that chains and their paths are told apart by.
+    /// Fields that chains and their paths are distinguished by.
     path: [FieldId; 2],
-    /// Functions alone on the device that need nothing that tells packets apart.
+    /// Functions alone on the device that need nothing that distinguishes packets.
     alone: HashMap<(usize, usize), Pipeline>,
 }
 
@@ -405,14 +405,14 @@ impl Joining {
         self.all.table(table);
     }
 
-    /// What tells packets apart that come in, or come back.
+    /// What distinguishes packets that come in, or come back.
     fn steer(&mut self, functions: usize) {
         let fields = self.those(&STEERED).into_iter();
         let keys = fields.map(|field| Key { field, kind: MatchKind::Ternary });
         let writes = self.path.to_vec();
         self.own(Table {
             name: "steer".into(),
-            origin: "where packets of chains are told apart".into(),
+            origin: "where packets of chains are distinguished".into(),
             keys: keys.collect(),
             actions: vec![Action { name: "steer".into(), writes, data: 32, ..Action::default() }],
             entries: 2 * functions as u64,

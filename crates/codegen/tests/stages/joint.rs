@@ -23,7 +23,7 @@ fn eleven_nats_in_branches_fit_together() {
     let joint = Joint::new(std::slice::from_ref(&chain), device("tofino-1"));
     let taken = joint.fit(&all(&chain)).expect("it fits");
     let stages = taken.stages.expect("it has stages");
-    // What tells chains apart, the filter, one table of all NATs, the router, and what sends on.
+    // What distinguishes chains, the filter, one table of all NATs, the router, and what sends on.
     assert!((4..=6).contains(&stages.0), "{stages:?}");
     // With one NAT on a core its tags count.
     let less: Vec<_> = all(&chain).into_iter().filter(|of| of.1 != 3).collect();
@@ -57,7 +57,7 @@ fn what_has_no_stage_is_named_with_what_needs_them() {
         let taken = Joint::new(chains, device("tofino-1")).fit(placed)?;
         Ok::<_, String>(taken.stages.map_or(0, |of| of.0))
     };
-    // One behind the other, between what tells packets apart and what sends them on.
+    // One behind the other, between what distinguishes packets and what sends them on.
     assert_eq!(fit(&[chain(10)], &all(&chain(10))), Ok(12));
     let why = fit(&[chain(11)], &all(&chain(11))).unwrap_err();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The traffic classes of an input as header spaces over what switches and cards can match (SNF
 //! §7.1, Metron §2.3.1): the fields that all packets of a flow in one direction have in common.
 //!
-//! What a program asks of anything else (lengths, the TTL, flows) does not tell classes apart, so
+//! What a program asks of anything else (lengths, the TTL, flows) does not distinguish classes, so
 //! that all packets of a flow are of one class, whatever becomes of each. Later fragments, which have
 //! no ports, and packets with extension headers, whose ports nobody finds at once, are of the class
 //! that they would be of without ports.
@@ -68,7 +68,7 @@ pub const ICMP6_TYPE: Matchable = field(icmp::TYPE, BEHIND_IP6, Some(Family::Ip6
 const IP_SRC: Matchable = field(ip::SRC, NETWORK, Some(Family::Ip4));
 const IP6_SRC: Matchable = field(ip6::SRC, NETWORK, Some(Family::Ip6));
 
-/// The fields that classes are told apart by.
+/// The fields that classes are distinguished by.
 pub const FIELDS: [Matchable; 13] = [
     ETH_TYPE,
     IP_VERSION,
@@ -159,7 +159,7 @@ pub struct TrafficClass {
 }
 
 /// The classes of packets that come through the chain or go on in it, of those that come to the
-/// entry of a program; disjoint. Packets that are dropped are of none, as far as they are told apart.
+/// entry of a program; disjoint. Packets that are dropped are of none, as far as they are distinguished.
 pub fn traffic_classes(program: &Program, graph: &Graph, models: &[Model]) -> Vec<TrafficClass> {
     let is_end = |exit| match program.step(exit) {
         Step::Exit(exit) => goes_on(exit, graph, models),

@@ -1,4 +1,4 @@
-//! What a program asks of the fields that classes are told apart by.
+//! What a program asks of the fields that classes are distinguished by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ impl Questions {
     }
 }
 
-/// `None` if it is about no field that classes are told apart by.
+/// `None` if it is about no field that classes are distinguished by.
 fn question(program: &Program, step: &Step) -> Option<Question> {
     match step {
         Step::Test { atom: Atom::Test(term, set), yes, no, .. } => {

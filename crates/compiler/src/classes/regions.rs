@@ -1,7 +1,7 @@
 //! Packets partitioned by what a program asks of them, until it does the same with all of a part or there
 //! are as many parts as there may be.
 //!
-//! What tells most apart is asked first: fields, each at once with all its sets, then lists of
+//! What distinguishes most is asked first: fields, each at once with all its sets, then lists of
 //! rules, which are halved where that leaves the fewest rules on both sides. Of parts that could
 //! be partitioned further, packets come to some of the ends that are told of them; so all is sound, and
 //! how exact it is a matter of how many parts there may be.
@@ -23,7 +23,7 @@ const SAMPLE: usize = 64;
 /// Sets into which packets are partitioned at once by what tells where rules lead.
 const MOST_TOLD: usize = 16;
 
-/// Packets that are not told apart.
+/// Packets that are not distinguished.
 pub(super) struct Region {
     pub(super) cube: Cube,
     /// The exits that they may leave by.
@@ -59,7 +59,7 @@ struct List {
 struct Next {
     step: usize,
     by: By,
-    /// Whether that tells exits apart, and not only what leaves from what is dropped.
+    /// Whether that distinguishes exits, and not only what leaves from what is dropped.
     tells_exits: bool,
 }
 

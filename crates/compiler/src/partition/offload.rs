@@ -333,7 +333,7 @@ impl<'a> Dividing<'a> {
         asked
     }
 
-    /// Whether what is presumed is of packets that do not come to a step: what tells them apart was decided before.
+    /// Whether what is presumed is of packets that do not come to a step: what distinguishes them was decided before.
     fn is_of_others(&self, presumed: &Presumed, to: StepId) -> bool {
         let Some(facts) = self.layouts.facts(to) else { return false };
         let when = &presumed.atoms[..presumed.atoms.len() - 1];

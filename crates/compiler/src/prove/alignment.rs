@@ -393,7 +393,7 @@ impl<'a> Alignment<'a> {
         several.flat_map(|(_, members)| members.iter().copied()).collect()
     }
 
-    /// As [`Alignment::end`], but those that are alike are told apart by their names.
+    /// As [`Alignment::end`], but those that are alike are distinguished by their names.
     pub(super) fn named_end(&self, side: Side, node: NodeId, native: bool) -> String {
         format!("{} {}", self.names[side][node], self.end(side, node, native))
     }

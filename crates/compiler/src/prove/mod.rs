@@ -2,7 +2,7 @@
 //!
 //! [`compare`] proves it for every packet and every state, or shows a packet on which they
 //! differ; where it can do neither it says so. [`differential`] runs packets through a chain
-//! element by element and through its programs, and tells them apart by what comes out.
+//! element by element and through its programs, and distinguishes them by what comes out.
 
 mod alignment;
 mod arena;

@@ -427,7 +427,7 @@ struct Within<'a> {
     pair: &'a Pair<'a>,
     /// Their inputs.
     at: [Port; 2],
-    /// Whether elements that are alike are told apart by their names.
+    /// Whether elements that are alike are distinguished by their names.
     named: bool,
     /// The elements of each chain, by the names of the ends that they are.
     nodes: [HashMap<String, NodeId>; 2],

@@ -133,7 +133,7 @@ impl Merge {
     }
 }
 
-/// A hash under which equal steps fall together; rules are told apart by where they lie.
+/// A hash under which equal steps fall together; rules are distinguished by where they lie.
 fn hash(step: &Step) -> u64 {
     use std::hash::{BuildHasher, Hash, Hasher};
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();

@@ -46,7 +46,7 @@ const MAX_LOOKUPS: u16 = 4096;
 /// So many outputs, rules or different rows of a table make paths of their own; of larger tables,
 /// each number is looked up where it is wanted.
 const MAX_ROWS: usize = 64;
-/// How often packets are told apart so that rules look at fewer numbers.
+/// How often packets are distinguished so that rules look at fewer numbers.
 const MAX_SPLITS: usize = 64;
 
 /// Tests of a list of rules that are executed one after the other: of each, more is known than of
@@ -238,7 +238,7 @@ pub(crate) struct Machine<'a> {
     state: Vec<StateOf>,
     tables: Vec<Table>,
     lookups: Vec<Lookup>,
-    /// How often packets were told apart for lists of rules that look at too much.
+    /// How often packets were distinguished for lists of rules that look at too much.
     splits: usize,
     steps: Vec<Option<Step>>,
     work: VecDeque<(StepId, Path<'a>)>,

@@ -1,7 +1,7 @@
 //! Lists of rules of which only some can match, or that look at more things than keys have room for.
 //!
 //! What is known of a packet, such as what was written to it, decides some tests. Few rules look at all of them: who knows the protocol need not ask for the flags of TCP and the
-//! type of ICMP. So packets are told apart by what has few values first, until what the rules ask
+//! type of ICMP. So packets are distinguished by what has few values first, until what the rules ask
 //! of them besides fits into a key.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use ir::program::ClassifyRule;
 
 use super::rules::{Cube, Rules};
 
-/// Packets are told apart into so many paths at once at the most.
+/// Packets are split into so many paths at once at the most.
 const MAX_CASES: usize = 8;
 
 /// What is to be done with packets that come to a list of rules.
@@ -21,9 +21,9 @@ pub(super) enum Split {
     One(Option<u32>),
     /// They are looked up by these expressions.
     Keys(Vec<usize>, Arc<[ClassifyRule]>),
-    /// They are told apart by one: rules treat the numbers of each set alike.
+    /// They are distinguished by one: rules treat the numbers of each set alike.
     Cases(usize, Vec<IntervalSet>),
-    /// Nothing that has few values tells them apart.
+    /// Nothing that has few values distinguishes them.
     TooMany,
 }
 

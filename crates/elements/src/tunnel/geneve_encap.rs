@@ -14,7 +14,7 @@ element! {
     ///
     /// Puts a GENEVE header (RFC 8926) without options and with the network identifier VNI in front of
     /// each frame, and in front of that UDP and IP headers, from SRC to DST. All else is as VXLANEncap
-    /// does it: DST may be DST_ANNO, the source port tells flows apart, and "do not fragment" is set.
+    /// does it: DST may be DST_ANNO, the source port distinguishes flows, and "do not fragment" is set.
     ///
     /// = KEYWORDS
     ///

@@ -14,7 +14,7 @@ element! {
     /// Puts the header of a G-PDU (3GPP TS 29.281) with the tunnel endpoint identifier TEID in front of
     /// each IPv4 or IPv6 packet, without a sequence number or extensions, and in front of that UDP and IP
     /// headers, from SRC to DST. Other packets are dropped. All else is as VXLANEncap does it: DST may be
-    /// DST_ANNO, the source port tells flows apart, and "do not fragment" is set.
+    /// DST_ANNO, the source port distinguishes flows, and "do not fragment" is set.
     ///
     /// = KEYWORDS
     ///

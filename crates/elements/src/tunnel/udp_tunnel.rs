@@ -1,5 +1,5 @@
 //! Tunnels over UDP: headers that are the same for all packets, but for lengths, the destination, and a source port by
-//! which flows are told apart.
+//! which flows are distinguished.
 
 use std::net::Ipv4Addr;
 

@@ -112,7 +112,7 @@ barriers! {
     ByteSum = "byte-sum", "adds many bytes up";
     /// A sum over bytes too far from the data's start.
     FarSum = "far-sum", "sums bytes far away";
-    /// A sum whose two zeros cannot be told apart.
+    /// A sum whose two zeros cannot be distinguished.
     ZeroSum = "zero-sum", "sums bytes that may all be zero";
     /// A sum over bytes that the path may have written.
     WrittenSum = "written-sum", "sums bytes that may have been written";

@@ -26,7 +26,7 @@ pub struct Story<'a> {
     pub trace: &'a Trace,
     /// What was sent in, in words, and where.
     pub packets: &'a [(String, String)],
-    /// What the chain became, if that is to be told too.
+    /// What the chain became, if that is to be shown, too.
     pub report: Option<&'a Report<'a>>,
 }
 

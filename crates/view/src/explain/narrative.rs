@@ -11,9 +11,9 @@ use super::difference::{Change, changes};
 use super::synthesised;
 use crate::paint::{Paint, count};
 
-/// Steps that are told of one packet; a packet that goes round and round would be told for ever.
+/// Steps that are shown of one packet; a packet that goes round and round would be shown for ever.
 const MAX_STEPS: usize = 2000;
-/// Copies in copies that are told.
+/// Copies in copies that are shown.
 const MAX_DEPTH: usize = 40;
 /// Characters of configurations and rules that are shown.
 const SHOWN: usize = 60;

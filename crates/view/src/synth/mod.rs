@@ -28,7 +28,7 @@ pub(crate) use words::Words;
 
 use crate::explain::Placed;
 
-/// Paths to a class that are told one by one.
+/// Paths to a class that are shown one by one.
 const MAX_PATHS: usize = 24;
 
 /// What a chain became.
@@ -404,7 +404,7 @@ impl Class<'_> {
                         elements = by(&|v| v.writes.iter().chain(&v.might_write).any(somewhere));
                         elements.drain(..elements.len().saturating_sub(1));
                     }
-                    // What another wrote over is not told, unless all of it is one sum.
+                    // What another wrote over is not shown, unless all of it is one sum.
                     let adds =
                         what == "updated" || what.starts_with("-=") || what.starts_with("+=");
                     if !adds {

@@ -17,13 +17,13 @@ use crate::table::{Table, grouped};
 const FEEDERS: usize = 3;
 /// Egresses whose longest paths are shown.
 const EGRESSES: usize = 6;
-/// Reasons and barriers that are told.
+/// Reasons and barriers that are shown.
 const BARRIERS: usize = 8;
 /// Width of a class's conditions and operations.
 const WIDTH: usize = 64;
 /// Width of the elements that they come from.
 const NAME: usize = 24;
-/// Further elements that are told.
+/// Further elements that are shown.
 const OTHERS: usize = 3;
 
 /// What the chain became, in short.

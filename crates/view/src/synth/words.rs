@@ -16,11 +16,11 @@ use crate::explain::{Placed, say};
 
 /// Intervals of a set, or types of packets in an interval, that are shown.
 const SHOWN: usize = 3;
-/// Terms within terms that are told.
+/// Terms within terms that are shown.
 const DEPTH: usize = 4;
-/// Rules that are told by their texts.
+/// Rules that are shown by their texts.
 const RULES: usize = 2;
-/// Characters of a rule that are told.
+/// Characters of a rule that are shown.
 const RULE: usize = 50;
 
 /// What surrounds the words.

@@ -143,7 +143,7 @@ impl Replay for Replayer {
             return None;
         }
         let random = runs.iter().any(|run| run.random);
-        // What goes on for ever may be cut anywhere: then random choices cannot be told apart.
+        // What goes on for ever may be cut anywhere: then random choices cannot be distinguished.
         if random && (runs.iter().any(|run| run.endless) || !self.differ_always(sequence)) {
             return None;
         }

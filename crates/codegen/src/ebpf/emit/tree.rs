@@ -1,7 +1,7 @@
 //! Decision trees (HiCuts, HyperSplit): a long list of rules as comparisons of numbers with constants.
 //!
 //! A tree is grown from its root. Where many rules may match, the numbers are cut in two where
-//! that leaves least to be told apart; where few may, or no cut separates them, the first rule is tested and
+//! that leaves least to be distinguished; where few may, or no cut separates them, the first rule is tested and
 //! the others follow. Equal nodes are one, so a tree is a graph without circles.
 //!
 //! A rule that crosses a cut stands on both sides. How many may, and how many rules are tested one after the other, is what

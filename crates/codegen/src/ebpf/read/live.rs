@@ -1,5 +1,5 @@
 //! Which registers and places on the stack an instruction, or one behind it, may read: nothing else
-//! tells states apart.
+//! distinguishes states.
 
 use super::decode::{Alu, Insn, Source};
 

@@ -197,7 +197,7 @@ fn read_field(reader: &mut Reader<'_>) -> Result<Bits, Malformed> {
         return body.wrong("value and mask have not the same length");
     }
     if let Field::Other(..) = field {
-        // Long ones are told apart as far as they are kept.
+        // Long ones are distinguished as far as they are kept.
         let [value, mask] = match masked {
             true => [number(body.bytes(bytes)?), number(body.bytes(bytes)?)],
             false => [number(body.bytes(bytes)?), u128::MAX],

@@ -305,7 +305,7 @@ impl<'a> Builder<'a> {
     ) -> Result<Vec<Statement>, Failure> {
         let first = trees.first().map_or(StepId(0), |tree| tree.step);
         let none = Rows::new();
-        // What was found by different lookups is told apart by the arm, too.
+        // What was found by different lookups is distinguished by the arm, too.
         let arm = |tree: &Tree| part.base + tree.found.map_or(tree.step, |found| found.0).0;
         let arms: BTreeSet<u32> = trees.iter().map(arm).collect();
         let mut keys: Vec<Expr> = Vec::new();

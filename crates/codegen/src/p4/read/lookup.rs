@@ -143,11 +143,11 @@ fn lookup(
 
 struct Groups {
     all: Vec<Group>,
-    /// The value of a row by which they are told apart, and by group the numbers that it is.
+    /// The value of a row by which they are distinguished, and by group the numbers that it is.
     by: Option<(u8, Vec<Vec<u128>>)>,
 }
 
-/// What entries do, told apart by one value of their rows; `None` if no value tells.
+/// What entries do, distinguished by one value of their rows; `None` if no value tells.
 fn groups(left: &[(u128, u16, &Entry)], rows: &[Arc<[u128]>]) -> Option<Groups> {
     let values =
         rows.iter().map(|row| row.len()).max().unwrap_or(0).min(usize::from(u8::MAX)) as u8;

@@ -77,7 +77,7 @@ fn conditions_that_exclude_one_another_are_empty() {
 }
 
 #[test]
-fn fields_that_overlap_are_told_apart_by_their_bits() {
+fn fields_that_overlap_are_distinguished_by_their_bits() {
     let rules = [
         ip::FRAG.eq(0u8),
         ip::MF.eq(1u8),

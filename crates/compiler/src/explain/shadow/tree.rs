@@ -2,7 +2,7 @@
 //!
 //! At a node, boxes before a cut in one dimension go to one side, boxes behind it to the other,
 //! and those that it cuts to a third child: none is stored twice, and those which leave a
-//! dimension open are told apart by another. The tree is made for all boxes of a grid and then
+//! dimension open are distinguished by another. The tree is made for all boxes of a grid and then
 //! filled with some.
 
 use super::grid::{Grid, Side};

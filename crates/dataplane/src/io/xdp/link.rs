@@ -292,7 +292,7 @@ fn there(answer: &[u8]) -> Option<There> {
     let mode = match mode {
         1 => Some(XdpMode::Driver),
         2 => Some(XdpMode::Generic),
-        // Programs for cards beside others are not told apart.
+        // Programs for cards beside others are not distinguished.
         3 | 4 => Some(XdpMode::Card),
         _ => None,
     };

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_dumps_are_told_apart() {
+    fn lines_of_dumps_are_distinguished() {
         assert_eq!(DumpLine::of("*filter"), Some(DumpLine::Table("filter")));
         assert_eq!(DumpLine::of(":FORWARD DROP [12:3]"), Some(DumpLine::Policy("FORWARD", false)));
         assert_eq!(DumpLine::of(":web - [0:0]"), Some(DumpLine::Nothing));
