@@ -394,7 +394,7 @@ fn what_several_servers_run_is_said_and_parts_them() {
     let folder = Folder::new();
     folder.file("fw.click", BACK);
     for (runs, expected) in [
-        (["", ""], "`runs:` of each says"),
+        (["", ""], "`runs:` of each states"),
         (["runs: [one], ", "runs: [tow], "], "'s2' is to run 'tow', which the chain does not have"),
         (["runs: [one, two], ", "runs: [two], "], "are both to run 'two'"),
     ] {
