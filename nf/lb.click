@@ -6,7 +6,7 @@
 // Fragments are put together first, and packets larger than MTU are cut again.
 //
 // With two inputs and outputs, 0 to 0 is the path from clients to servers, 1 to 1 that from servers to clients. With
-// one of each, VIP tells them apart. Answers must come back through here: SOURCE sees to it where routes do not.
+// one of each, VIP distinguishes them. Answers must come back through here: SOURCE sees to it where routes do not.
 //
 // Ethernet headers stay as they are. Other packets pass unchanged. New flows without an active server are dropped as
 // `no-backend`. Whether servers live is for others to watch, who call the handlers.

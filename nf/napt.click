@@ -1,6 +1,6 @@
 // NAPT(ADDR [, KEYWORDS]) -- translates the addresses of a network to one
 //
-// Packets from inside get the source address ADDR and a port that tells flows apart, their own if it is free. Packets
+// Packets from inside get the source address ADDR and a port that distinguishes flows, their own if it is free. Packets
 // to ADDR that belong to a flow go back to its host. Others from outside are dropped. TCP, UDP and pings are translated,
 // and ICMP errors about them in both directions. Fragments are put together first, in whatever order they come, and
 // packets larger than MTU are cut again.
