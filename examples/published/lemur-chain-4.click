@@ -8,6 +8,10 @@
 
 require(nf);
 
+fwd :: IPv4Fwd(02:00:00:00:00:0a, 02:00:00:00:00:0b, 0.0.0.0/0 0)
+  -> tunnel :: VLANTunnel(100)
+  -> ToDump(lemur-chain-4.pcap, SNAPLEN 0);
+
 FromDump(../isp-customers.pcap.gz, STOP true)
   -> dedup :: Dedup
   -> acl :: ACL(acl.rules.gz)
@@ -17,6 +21,3 @@ web[0] -> lb1 :: LB(10.200.0.1 10.200.0.2, POLICY maglev) -> limiter1 :: Limiter
 web[1] -> tcp :: Match(tcp);
 tcp[0] -> lb2 :: LB(10.200.0.3 10.200.0.4, POLICY maglev) -> limiter2 :: Limiter(1Gbps) -> acl2 :: ACL(servers.rules) -> fwd;
 tcp[1] -> lb3 :: LB(10.200.0.5 10.200.0.6, POLICY maglev) -> limiter3 :: Limiter(1Gbps) -> acl3 :: ACL(servers.rules) -> fwd;
-fwd :: IPv4Fwd(02:00:00:00:00:0a, 02:00:00:00:00:0b, 0.0.0.0/0 0)
-  -> tunnel :: VLANTunnel(100)
-  -> ToDump(lemur-chain-4.pcap, SNAPLEN 0);
