@@ -19,7 +19,7 @@ pub(super) struct Actions {
     pub(super) row: Vec<String>,
     /// Where outputs that entries name lead to.
     pub(super) outputs: Vec<(u128, String)>,
-    /// What becomes of packets that match no entry.
+    /// What becomes of packets that match no entry; empty if it is not known.
     pub(super) default: String,
 }
 
@@ -97,7 +97,7 @@ impl Actions {
 enum Use {
     /// Packets leave by the output that it is.
     Output,
-    /// It is written to a field; perhaps only if it is not 0.
+    /// It is written to a field; with `true`, only where it is not 0.
     Field(ir::Field, bool),
     Other,
 }
@@ -110,7 +110,7 @@ impl Use {
         };
         let found = ops.find_map(|op| match op {
             Op::Emit(Expr::Reg(from)) if *from == reg => Some(Self::Output),
-            Op::If(cond, then, _) if is_about(cond, reg) => {
+            Op::If(cond, then, _) if is_not_zero(cond, reg) => {
                 then.iter().find_map(set).map(|field| Self::Field(field, true))
             }
             op => set(op).map(|field| Self::Field(field, false)),
@@ -128,15 +128,10 @@ impl Use {
     }
 }
 
-/// Whether a condition is that a number is none or some of a few.
-fn is_about(cond: &Cond, reg: Reg) -> bool {
-    match cond {
-        Cond::Not(cond) => is_about(cond, reg),
-        Cond::Test(Expr::Reg(of), _) | Cond::Compare(_, Expr::Reg(of), Expr::Const(_)) => {
-            *of == reg
-        }
-        _ => false,
-    }
+/// Whether a condition is that a number is not 0.
+fn is_not_zero(cond: &Cond, reg: Reg) -> bool {
+    let Cond::Not(is) = cond else { return false };
+    matches!(&**is, Cond::Test(Expr::Reg(of), set) if *of == reg && set.as_single() == Some(0))
 }
 
 /// The input ports that an output leads to, as they stand in a configuration.

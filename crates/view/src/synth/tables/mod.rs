@@ -265,7 +265,9 @@ impl Tabled<'_> {
             for (output, to) in &actions.outputs {
                 let _ = writeln!(text, "  output {output}: {to}");
             }
-            let _ = writeln!(text, "  default: {}", actions.default);
+            if !actions.default.is_empty() {
+                let _ = writeln!(text, "  default: {}", actions.default);
+            }
             for Entry { matches, action, place } in entries(of, sources, limit) {
                 let _ = writeln!(text, "    {matches} -> {action}  {}", paint.dim(&place));
             }
