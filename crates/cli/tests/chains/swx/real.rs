@@ -8,11 +8,9 @@ use codegen::swx::spec::{Failure, Spec, TableEntry};
 use codegen::{Device, File, swx};
 use compiler::partition::{Site, Trust, compile};
 use dataplane::io::swx::{Attached, Control, Runner, build};
-use ir::model::Reason;
-use ir::program::interp::{Environment, interpret};
-use ir::program::{End, StepId};
+use ir::program::End;
+use ir::program::interp::interpret;
 use ir::{NodeId, Span, Store};
-use net::{Packet, Pool};
 
 use crate::ebpf::kernel::{self, World, packet};
 use crate::ebpf::{Subject, subjects};
