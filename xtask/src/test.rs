@@ -90,8 +90,9 @@ fn miri(args: &[&str]) -> Result {
     let is_there = || miri(&["--version"]).output().is_ok_and(|output| output.status.success());
     if !is_there() {
         // Continuous integration gets it where rustup can.
-        let mut install = Command::new("rustup");
-        install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
+        let mut install = Command::new("timeout");
+        install.args(["300", "rustup", "toolchain", "install", "nightly", "--no-self-update"]);
+        install.args(["--profile", "minimal"]);
         install.args(["--component", "miri,rust-src"]);
         let wanted = std::env::var_os("CI").is_some();
         if !wanted || command::run(&mut install).is_err() || !is_there() {
