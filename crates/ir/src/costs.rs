@@ -140,15 +140,15 @@ pub struct Capacity {
     /// Packets of a batch at the most.
     pub batch: u32,
     /// Flows that are active in an epoch, against the packets that a core does in it.
-    pub frontier: Vec<Done>,
-    /// Flows that take turns, against packets a second that a core bears without breaking the SLO.
-    pub rates: Vec<Borne>,
+    pub frontier: Vec<FrontierPoint>,
+    /// Flows that take turns, against packets a second that a core sustains within the SLO.
+    pub rates: Vec<SustainedRate>,
 }
 
-/// What a core does in an epoch.
+/// A point of the frontier: what a core does in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Done {
+pub struct FrontierPoint {
     /// Active flows.
     pub flows: u32,
     /// Packets that all but one in a hundred epochs did at the least.
@@ -157,10 +157,10 @@ pub struct Done {
     pub median: u32,
 }
 
-/// What a core bears.
+/// The greatest rate that a core sustains within the SLO.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Borne {
+pub struct SustainedRate {
     /// Flows that take turns.
     pub flows: u32,
     /// Packets a second.
@@ -173,7 +173,8 @@ impl Capacity {
     /// # Errors
     /// Which points contradict each other.
     pub fn check(&self) -> Result<(), String> {
-        let points = |of: &[Done]| of.iter().map(|p| (p.flows, f64::from(p.packets))).collect();
+        let points =
+            |of: &[FrontierPoint]| of.iter().map(|p| (p.flows, f64::from(p.packets))).collect();
         let rates = self.rates.iter().map(|p| (p.flows, p.rate)).collect();
         for (name, points) in [("frontier", points(&self.frontier)), ("table of rates", rates)] {
             let points: Vec<(u32, f64)> = points;
@@ -215,8 +216,9 @@ impl Capacity {
     /// the frontier is not like that.
     pub fn flow_costs(&self, frequency: f64) -> Option<LinearCost> {
         let cycles = frequency * self.epoch as f64 / 1e9;
-        let point =
-            |of: &Done| (f64::from(of.flows) / f64::from(of.median), cycles / f64::from(of.median));
+        let point = |of: &FrontierPoint| {
+            (f64::from(of.flows) / f64::from(of.median), cycles / f64::from(of.median))
+        };
         let points: Vec<_> = self.frontier.iter().filter(|p| p.median > 0).map(point).collect();
         LinearCost::through(&points)
     }
@@ -361,7 +363,8 @@ mod tests {
     use super::*;
 
     fn capacity(frontier: &[(u32, u32)]) -> Capacity {
-        let point = |&(flows, packets): &(u32, u32)| Done { flows, packets, median: packets };
+        let point =
+            |&(flows, packets): &(u32, u32)| FrontierPoint { flows, packets, median: packets };
         Capacity {
             chain: "a".into(),
             slo: 200_000,

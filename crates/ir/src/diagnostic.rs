@@ -124,14 +124,20 @@ impl Sources {
 
     /// The landmark `file:line` of a span, following `#line` directives, as Click prints it.
     pub fn landmark(&self, span: Span) -> String {
+        let (file, line) = self.origin(span);
+        format!("{file}:{line}")
+    }
+
+    /// The file and line of a span, following `#line` directives.
+    pub fn origin(&self, span: Span) -> (&str, u32) {
         let source = &self.files[span.file.0 as usize];
         let line = self.line_column(span.file, span.start).line;
         match source.origins.iter().rev().find(|(at, ..)| *at <= span.start) {
             Some((at, name, origin)) => {
                 let base = self.line_column(span.file, *at).line;
-                format!("{name}:{}", origin + (line - base))
+                (name, origin + (line - base))
             }
-            None => format!("{}:{line}", source.name),
+            None => (&source.name, line),
         }
     }
 }

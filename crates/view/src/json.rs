@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::{Graph, Node, NodeId, Port, Processing, Program, Sources, Span};
+use ir::{Graph, Node, NodeId, Port, Processing, Program, Sources};
 use serde_json::{Value, json};
 
 /// Version of the format.
@@ -15,7 +15,7 @@ pub const VERSION: u32 = 1;
 pub fn write(graph: &Graph, programs: Option<&[Program]>, sources: &Sources, name: &str) -> Value {
     let executed: Vec<BTreeSet<NodeId>> = programs.into_iter().flatten().map(executed).collect();
     let element = |(id, element): (NodeId, &Node)| {
-        let (file, line) = place(sources, element.span);
+        let (file, line) = sources.origin(element.span);
         let fused: Vec<usize> =
             (0..).zip(&executed).filter(|(_, all)| all.contains(&id)).map(|all| all.0).collect();
         json!({
@@ -32,7 +32,7 @@ pub fn write(graph: &Graph, programs: Option<&[Program]>, sources: &Sources, nam
         })
     };
     let compound = |(id, compound): (usize, &ir::Group)| {
-        let (file, line) = place(sources, compound.span);
+        let (file, line) = sources.origin(compound.span);
         json!({
             "id": id,
             "name": compound.name,
@@ -43,7 +43,7 @@ pub fn write(graph: &Graph, programs: Option<&[Program]>, sources: &Sources, nam
         })
     };
     let edge = |edge: &ir::Edge| {
-        let (file, line) = place(sources, edge.span);
+        let (file, line) = sources.origin(edge.span);
         let processing = graph.nodes[edge.from.node].outputs.get(edge.from.port);
         json!({
             "from": port(edge.from),
@@ -83,13 +83,4 @@ fn executed(program: &Program) -> BTreeSet<NodeId> {
 
 fn port(port: Port) -> Value {
     json!({ "element": port.node, "port": port.port })
-}
-
-/// File and line, as landmarks have them.
-fn place(sources: &Sources, span: Span) -> (String, Option<u32>) {
-    let landmark = sources.landmark(span);
-    match landmark.rsplit_once(':') {
-        Some((file, line)) => (file.to_string(), line.parse().ok()),
-        None => (landmark, None),
-    }
 }

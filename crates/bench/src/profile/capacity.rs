@@ -9,7 +9,7 @@ use std::sync::Arc;
 use dataplane::clock::Time;
 use dataplane::io::{Generator, Mix};
 use engine::session::Path as Execution;
-use ir::costs::{Borne, Capacity, Done, digest_of};
+use ir::costs::{Capacity, FrontierPoint, SustainedRate, digest_of};
 use net::Batch;
 
 use crate::arrivals::Arrivals;
@@ -77,7 +77,7 @@ pub fn measure_capacity(
     let length = ((2.0 * epoch as f64 / each) as usize).clamp(64, 1 << 16);
     let in_trial = (request.effort.trial * 1e9 / epoch as f64) as usize;
     let epochs = in_trial.clamp(EPOCHS[0], EPOCHS[1]);
-    let mut frontier: Vec<Done> = Vec::new();
+    let mut frontier: Vec<FrontierPoint> = Vec::new();
     for flows in ACTIVE {
         if flows > all {
             remarks.push(format!("the traffic has {all} flows: the frontier ends before"));
@@ -94,17 +94,17 @@ pub fn measure_capacity(
         }
         done.sort_unstable();
         // More flows never allow more: what is more is noise.
-        let bound = |of: fn(&Done) -> u32| frontier.last().map_or(u32::MAX, of);
+        let bound = |of: fn(&FrontierPoint) -> u32| frontier.last().map_or(u32::MAX, of);
         let median = done[epochs / 2].min(bound(|of| of.median));
         let packets = done[epochs / 100].min(bound(|of| of.packets)).min(median);
         // Each active flow has a packet.
         if median < flows {
             break;
         }
-        frontier.push(Done { flows, packets, median });
+        frontier.push(FrontierPoint { flows, packets, median });
     }
 
-    let mut rates: Vec<Borne> = Vec::new();
+    let mut rates: Vec<SustainedRate> = Vec::new();
     // Of traffic that is given, the number of flows is what it is.
     let turns = if all < ALL - ALL / 16 { vec![all] } else { TURNS.to_vec() };
     for flows in turns {
@@ -133,7 +133,7 @@ pub fn measure_capacity(
         if low <= 0.0 {
             break;
         }
-        rates.push(Borne { flows, rate: low });
+        rates.push(SustainedRate { flows, rate: low });
     }
     let capacity =
         Capacity { chain: digest, slo, epoch, batch: Batch::DEFAULT_BURST as u32, frontier, rates };

@@ -15,7 +15,7 @@ use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::Binding;
 use dataplane::worker;
-use ir::costs::{Borne, Capacity, CostProfile, Done};
+use ir::costs::{Capacity, CostProfile, FrontierPoint, SustainedRate};
 use view::flame::{self, Frame};
 use view::svg::Theme;
 use view::table::{Table, grouped};
@@ -209,11 +209,11 @@ fn shown(file: &str, of: &Capacity, remarks: &[String]) -> String {
         of.batch
     );
     let mut frontier = Table::new(["active flows", "packets in an epoch", "median"]);
-    for Done { flows, packets, median } in &of.frontier {
+    for FrontierPoint { flows, packets, median } in &of.frontier {
         frontier.row([flows.to_string(), packets.to_string(), median.to_string()]);
     }
     let mut rates = Table::new(["flows in turn", "packets/s"]);
-    for Borne { flows, rate } in &of.rates {
+    for SustainedRate { flows, rate } in &of.rates {
         rates.row([flows.to_string(), grouped(*rate as u64)]);
     }
     text.push_str(&format!("{}\n{}", frontier.render(), rates.render()));
@@ -250,7 +250,7 @@ fn against(path: &str, new: &Capacity, processor: &str) -> Result<String, Failur
 /// Draws a frontier.
 fn plot(args: &Profile, file: &str, of: &Capacity) -> Result<(), Failure> {
     let Some(path) = &args.plot else { return Ok(()) };
-    let points = |value: fn(&Done) -> u32| {
+    let points = |value: fn(&FrontierPoint) -> u32| {
         let all = of.frontier.iter();
         all.map(|p| (f64::from(p.flows), f64::from(value(p)))).collect::<Vec<_>>()
     };

@@ -66,9 +66,12 @@ fn capacity_is_flows_against_packets() {
         let of = |point: &Value| (point["flows"].as_u64().unwrap(), point[value].as_f64().unwrap());
         found[list].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
     };
-    for points in [points("frontier", "packets"), points("rates", "rate")] {
+    let (frontier, rates) = (points("frontier", "packets"), points("rates", "rate"));
+    // A machine that is busy may sustain no rate within the SLO.
+    assert!(!frontier.is_empty());
+    for points in [frontier, rates] {
         let falls = |pair: &[(u64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1;
-        assert!(!points.is_empty() && points.windows(2).all(falls), "{points:?}");
+        assert!(points.windows(2).all(falls), "{points:?}");
     }
     assert!(folder.read("a.svg").contains("active flows"));
 

@@ -303,7 +303,8 @@ mod tests {
     /// Both ends of a ring. The second is the kernel's, and does not outlive the first.
     fn ends() -> (Ring<Chunk>, ManuallyDrop<Ring<Chunk>>) {
         let memory = Mapping::anonymous(4096).unwrap();
-        let again = memory.again();
+        // SAFETY: it is never dropped, and `carry` borrows both.
+        let again = unsafe { memory.again() };
         let ring = |memory| Ring::inside(memory, &PLACE, SIZE).unwrap();
         (ring(memory), ManuallyDrop::new(ring(again)))
     }

@@ -81,16 +81,17 @@ struct Detection {
     average: f64,
     /// Packets that were taken in since one was chosen.
     since: u32,
-    /// Since when no packet waits.
+    /// Since when no packet waits, as of the last time that none did.
     idle_since: Option<u64>,
 }
 
 impl Detection {
     /// Takes the length of the queue into the average, as a packet comes.
     fn measure(&mut self, length: usize, now: u64) {
-        match self.idle_since.take() {
-            // As many packets could have been sent, with none waiting.
+        match self.idle_since {
+            // As many packets could have been sent, with none waiting. If this one is not taken in, none waits from now on, either.
             Some(since) if length == 0 && self.packet_time > 0 => {
+                self.idle_since = Some(now);
                 let missed = now.saturating_sub(since) / self.packet_time;
                 let missed = i32::try_from(missed).unwrap_or(i32::MAX);
                 self.average *= (1.0 - self.weight).powi(missed);
@@ -296,6 +297,7 @@ impl Element for REDQueue {
                 while let Some((packet, _)) = self.queue.pop() {
                     cx.reject(1, packet, RESET);
                 }
+                detection.idle_since = Some(cx.now());
             }
             _ => self.queue.reset_counts(),
         }
@@ -372,7 +374,9 @@ mod tests {
         detection.idle_since = Some(0);
         detection.measure(0, 5000);
         assert!((detection.average - expected * 0.998f64.powi(500)).abs() < 1e-6);
-        assert_eq!(detection.idle_since, None);
+        // That packet was dropped: none waits still.
+        detection.measure(0, 10_000);
+        assert!((detection.average - expected * 0.998f64.powi(1000)).abs() < 1e-6);
     }
 
     #[test]
