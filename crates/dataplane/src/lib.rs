@@ -30,5 +30,5 @@ pub use interpreted_program::InterpretedProgram;
 pub use pipeline::Prepared;
 pub use router::{
     Allows, Elsewhere, Lease, Leased, Leases, Lifetime, Listener, Planner, ProgramUse, Programs,
-    Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped, Taps, Transcript,
+    Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped, Taps, Transcript, Warmth,
 };

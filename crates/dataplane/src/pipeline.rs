@@ -35,7 +35,7 @@ use ir::{NodeId, Port, Reason};
 use net::{Batch, Packet};
 use smallvec::SmallVec;
 
-use crate::router::{Delivery, Taker};
+use crate::router::{Delivery, Taker, Warmth};
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Missed};
@@ -590,6 +590,10 @@ impl Stage for Pipeline {
         if let Some(rest) = rest {
             cx.push(self.program.entry, rest, Taker::of(&self.program), 0);
         }
+    }
+
+    fn warmth(&self) -> Warmth {
+        self.cache.warmth()
     }
 
     fn settle(&mut self, cx: &mut StageContext<'_>) {

@@ -50,7 +50,7 @@ pub use elsewhere::Elsewhere;
 pub use handlers::Reading;
 pub use leases::{Allows, Lease, Leased, Leases};
 pub use lifetime::Lifetime;
-pub use program_use::ProgramUse;
+pub use program_use::{ProgramUse, Warmth};
 pub use programs::Programs;
 use sleep::Turn;
 use stage::Stages;

@@ -181,6 +181,7 @@ impl Burst {
         }
         self.asked |= lanes;
         self.cached |= found;
+        cache.asked(lanes.count_ones(), found.count_ones());
         found
     }
 }

@@ -13,6 +13,8 @@ use std::rc::Rc;
 
 use net::flow::FlowHash;
 
+use crate::router::Warmth;
+
 /// How many numbers an entry can hold.
 pub(super) const SLOTS: usize = 6;
 /// Entries of a bucket: those that a key may be in.
@@ -196,6 +198,7 @@ impl Tagged {
 /// See the module.
 pub(super) struct FlowCache {
     missed: Rc<Missed>,
+    warmth: Cell<Warmth>,
     /// By segment. There are as many segments as there must be, whatever their number (linear hashing: W. Litwin,
     /// 1980), so that no packet waits until all entries have moved.
     entries: Vec<CacheEntry>,
@@ -226,8 +229,17 @@ impl FlowCache {
             missed.marks.replace(vec![0; MISSED]);
         }
         let heads = vec![Vec::new(); tables];
-        let mut cache =
-            Self { missed, entries, tags: Vec::new(), used: 0, most, links, stride, heads };
+        let mut cache = Self {
+            missed,
+            warmth: Cell::default(),
+            entries,
+            tags: Vec::new(),
+            used: 0,
+            most,
+            links,
+            stride,
+            heads,
+        };
         cache.resize(FEWEST);
         cache
     }
@@ -357,7 +369,26 @@ impl FlowCache {
     /// Notes that a key was looked up in vain; whether to make it an entry, one of so many such keys.
     #[inline]
     pub(super) fn is_frequent(&self, hash: u64, one_of: u64) -> bool {
-        self.missed.add(hash) >= OFTEN && (one_of == 1 || self.missed.draw(one_of))
+        let before = self.missed.add(hash);
+        self.note(0, before.into());
+        before >= OFTEN && (one_of == 1 || self.missed.draw(one_of))
+    }
+
+    /// Notes that it was asked about so many packets of which so many have an entry.
+    #[inline]
+    pub(super) fn asked(&self, packets: u32, found: u32) {
+        self.note(packets.into(), u64::from(found) * Warmth::MOST);
+    }
+
+    #[inline]
+    fn note(&self, packets: u64, points: u64) {
+        let Warmth { packets: p, points: q } = self.warmth.get();
+        self.warmth.set(Warmth { packets: p + packets, points: q + points });
+    }
+
+    /// How well it knows what it is asked about.
+    pub(super) fn warmth(&self) -> Warmth {
+        self.warmth.get()
     }
 
     /// Prefetches the links to the flows that an entry was made from.

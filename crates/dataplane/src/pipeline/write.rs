@@ -209,11 +209,12 @@ fn each<const N: usize, const M: usize>(
     if at + M > N {
         return;
     }
-    for_lanes(mask, |lane| {
+    // One loop, into which all this is inlined.
+    for lane in lanes_of(mask).map(|lane| lane % LANES) {
         if let Some(area) = &mut areas[lane]
             && let Some(bytes) = area.get_mut(at..).and_then(|area| area.first_chunk_mut())
         {
             *bytes = new(lane, *bytes);
         }
-    });
+    }
 }

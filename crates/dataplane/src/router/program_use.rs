@@ -30,17 +30,19 @@ pub(super) enum By {
 const TRIAL: u32 = 16;
 /// Bursts that one takes in a row while they are timed.
 const RUN: u32 = 4;
-/// Bursts that a program takes before those that are timed, if elements took the ones before: its flow cache fills.
+/// Bursts that a program takes before those that are timed, if elements took the ones before: its flow cache fills. As long
+/// as it does, so many more: what that costs is the same, however long it takes.
 const WARMING: u32 = 32;
+const MOST_WARMING: u32 = 1 << 10;
 /// The least and the most bursts between trials.
 const LEAST: u32 = 128;
 const MOST: u32 = 1 << 14;
-/// Trials cost at most the two-hundredth part, unless the program still gains by them.
+/// Trials cost at most the two-hundredth part, unless the program's flow cache fills.
 const SHARE: f32 = 200.0;
 /// Who takes bursts changes only for a gain of so much.
 const GAIN: f32 = 0.98;
-/// A program still gains, as its flow cache fills, if it takes so much less time than it once did.
-const GAINING: f32 = 0.95;
+/// A flow cache still fills if its warmth grows by so much.
+const WARMER: f32 = 0.01;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -71,18 +73,44 @@ impl Taken {
     }
 }
 
+/// How well a program's flow cache knows the packets that it is asked about, since the program began. By how long the
+/// program takes, that shows too late: elements may take less time until most flows have an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Warmth {
+    /// Packets that it was asked about.
+    pub packets: u64,
+    /// How far each was on the path to an entry: [`Warmth::MOST`] if it had one.
+    pub points: u64,
+}
+
+impl Warmth {
+    /// The points of a packet that has an entry.
+    pub const MOST: u64 = 6;
+
+    /// Its part of [`Warmth::MOST`] since an earlier time.
+    fn since(self, before: Self) -> f32 {
+        let packets = self.packets.saturating_sub(before.packets);
+        let points = self.points.saturating_sub(before.points);
+        points as f32 / (packets * Self::MOST).max(1) as f32
+    }
+}
+
 /// What was learned of a program and its elements.
 pub(super) struct Preference {
     by: By,
     /// Bursts until the next trial ends.
     left: u32,
+    /// Bursts that the program takes before those that are timed.
+    warming: u32,
     /// Bursts between the last trial and the next.
     interval: u32,
     taken: [Taken; 2],
     /// How long the program takes in relation to the elements, over some trials.
     ratio: Option<f32>,
-    /// Nanoseconds per packet of the program when it gained last, since who takes bursts changed.
-    gained: f32,
+    /// What the flow cache knew when the last trial ended, and how warm it was at the most since who takes bursts, or the
+    /// traffic, changed.
+    known: Warmth,
+    warmest: f32,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -93,10 +121,12 @@ impl Default for Preference {
         Self {
             by: By::Program,
             left: WARMING + TRIAL,
+            warming: WARMING,
             interval: LEAST / 2,
             taken: Default::default(),
             ratio: None,
-            gained: f32::INFINITY,
+            known: Warmth::default(),
+            warmest: 0.0,
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -109,7 +139,7 @@ impl Preference {
     pub(super) fn next(&mut self) -> (By, bool) {
         self.left = self.left.saturating_sub(1);
         if self.left >= TRIAL {
-            let is_warming = self.left < TRIAL + WARMING;
+            let is_warming = self.left < TRIAL + self.warming;
             let by = if is_warming { By::Program } else { self.by };
             return (by, by == self.by && self.left.is_multiple_of(WATCHED));
         }
@@ -122,9 +152,9 @@ impl Preference {
         self.by
     }
 
-    /// A burst of so many packets was taken in this time.
+    /// A burst of so many packets was taken in this time; `warmth` is that of the program's flow cache.
     #[cold]
-    pub(super) fn learn(&mut self, by: By, time: Duration, packets: usize) {
+    pub(super) fn learn(&mut self, by: By, time: Duration, packets: usize, warmth: Warmth) {
         let (time, packets) = (time.as_nanos() as f32, packets as f32);
         if packets == 0.0 {
             return;
@@ -135,7 +165,7 @@ impl Preference {
         }
         self.taken[by as usize].add(time, packets);
         if self.left == 0 {
-            self.judge();
+            self.judge(warmth);
         }
     }
 
@@ -144,13 +174,13 @@ impl Preference {
         // A burst that was interrupted is no change of traffic.
         self.since += (cost.min(4.0 * self.expected) - self.since) / 8.0;
         if self.since > SLOWER * self.expected {
-            self.interval = LEAST;
+            (self.interval, self.warmest) = (LEAST, 0.0);
             self.left = TRIAL;
         }
     }
 
     /// A trial ended.
-    fn judge(&mut self) {
+    fn judge(&mut self, warmth: Warmth) {
         let [program, elements] = std::mem::take(&mut self.taken).map(|taken| taken.cost());
         if let (Some(program), Some(elements)) = (program, elements)
             && elements > 0.0
@@ -164,23 +194,26 @@ impl Preference {
                 by => by,
             };
             if by != self.by {
-                (self.by, self.interval, self.gained) = (by, LEAST / 2, f32::INFINITY);
+                (self.by, self.interval, self.warmest) = (by, LEAST / 2, 0.0);
             }
             let (loss, bursts, expected) = match self.by {
                 By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
-                By::Elements => (ratio - 1.0, TRIAL / 2 + WARMING, elements),
+                By::Elements => (ratio - 1.0, TRIAL / 2 + self.warming, elements),
             };
             (self.expected, self.since) = (expected, expected);
             let most = (loss * bursts as f32 * SHARE) as u32;
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
-            if program < self.gained * GAINING {
-                self.gained = program;
+            let warm = warmth.since(std::mem::replace(&mut self.known, warmth));
+            let fills = warm > self.warmest + WARMER;
+            self.warming = if fills { MOST_WARMING.min(self.warming * 2) } else { WARMING };
+            if fills {
+                self.warmest = warm;
                 if self.by == By::Elements {
                     self.interval = LEAST;
                 }
             }
         }
-        self.left = self.interval + WARMING + TRIAL;
+        self.left = self.interval + self.warming + TRIAL;
     }
 }
 
@@ -224,7 +257,8 @@ mod tests {
             let (by, is_timed) = preference.next();
             taken[by as usize] += 1;
             if is_timed {
-                preference.learn(by, Duration::from_nanos(32 * cost[by as usize]), 32);
+                let time = Duration::from_nanos(32 * cost[by as usize]);
+                preference.learn(by, time, 32, Warmth::default());
             }
         }
         taken
@@ -243,19 +277,26 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_gains_by_its_flow_cache_gets_the_time_to_fill_it() {
-        let (mut preference, mut filled, mut bursts) = (Preference::default(), 0_u64, 0);
-        while preference.by() == By::Elements || filled < 2_000 {
+    fn a_program_gets_the_time_to_fill_its_flow_cache() {
+        // It takes longer than its elements until two thirds of the flows have an entry.
+        let (mut preference, mut warmth, mut bursts) =
+            (Preference::default(), Warmth::default(), 0);
+        while preference.by() == By::Elements || warmth.packets < 32 * 2_000 {
             let (by, is_timed) = preference.next();
-            filled += u64::from(by == By::Program);
-            let cost = [100_u64.saturating_sub(filled / 20).max(20), 50][by as usize];
+            let filled = (warmth.packets as f32 / (32.0 * 1_500.0)).min(1.0);
+            if by == By::Program {
+                warmth.packets += 32;
+                warmth.points += (32.0 * Warmth::MOST as f32 * filled) as u64;
+            }
+            let cost = if filled < 0.66 { 100 } else { 20 };
             if is_timed {
-                preference.learn(by, Duration::from_nanos(32 * cost), 32);
+                let cost = [cost, 50][by as usize];
+                preference.learn(by, Duration::from_nanos(32 * cost), 32, warmth);
             }
             bursts += 1;
-            assert!(bursts < 12_000, "{filled} bursts of the program");
+            assert!(bursts < 12_000, "{warmth:?}");
         }
-        // One that gains nothing does not.
+        // One whose flow cache stays cold does not.
         let taken = run(&mut Preference::default(), 12_000, [100, 50]);
         assert!(taken[0] < 500, "{taken:?}");
     }
@@ -282,7 +323,7 @@ mod tests {
                 By::Elements => 1_920,
             };
             if is_timed {
-                preference.learn(by, Duration::from_nanos(time), 32);
+                preference.learn(by, Duration::from_nanos(time), 32, Warmth::default());
             }
             assert_eq!(preference.by(), By::Program);
         }
@@ -293,7 +334,7 @@ mod tests {
         let mut preference = Preference::default();
         for _ in 0..100_000 {
             let (by, _) = preference.next();
-            preference.learn(by, Duration::ZERO, 0);
+            preference.learn(by, Duration::ZERO, 0, Warmth::default());
         }
         assert_eq!(preference.by(), By::Program);
     }

@@ -10,7 +10,7 @@ use ir::program::{Continuation, Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
-use super::program_use::{By, Preference, ProgramUse, Timed};
+use super::program_use::{By, Preference, ProgramUse, Timed, Warmth};
 use super::{Delivery, Node, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
@@ -29,6 +29,11 @@ pub trait Stage {
     /// Reports through which inputs packets went, as far as it was not reported yet
     /// ([`StageContext::passed`]): asked for by those who want to know, and at the end.
     fn report_paths(&mut self, _cx: &mut StageContext<'_>) {}
+
+    /// How well its flow cache knows the packets that come, if it has one.
+    fn warmth(&self) -> Warmth {
+        Warmth::default()
+    }
 }
 
 /// Something that an element has to count.
@@ -475,9 +480,9 @@ impl Nodes {
     pub(super) fn was_timed(&mut self, timed: &Timed) {
         let (time, packets) = timed.end();
         let installed = self.stages.all.get_mut(timed.stage as usize).and_then(Option::as_mut);
-        if let Some(preference) = installed.and_then(|installed| installed.preference.as_mut()) {
-            preference.learn(timed.by, time, packets);
-        }
+        let Some(Installed { preference: Some(preference), stage, .. }) = installed else { return };
+        let warmth = stage.as_ref().map(|stage| stage.warmth()).unwrap_or_default();
+        preference.learn(timed.by, time, packets, warmth);
     }
 
     /// Lets a stage take a batch, which is empty then.

@@ -14,7 +14,7 @@ use crate::device::{Device, DeviceRequest, Event, OwnedPorts, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::element_state::ElementState;
 use crate::io::from_dump::LinkType;
-use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
+use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_starts};
 use crate::token_bucket::TokenBucket;
 
 element! {
@@ -174,9 +174,9 @@ impl FromDevice {
     fn mark(&self, batch: &mut Batch, now: u64) -> u64 {
         let Self { link_type, timestamp, .. } = *self;
         let mut bytes = 0;
+        mark_starts(batch, link_type);
         for packet in batch.iter_mut() {
             bytes += packet.len() as u64;
-            mark_start(packet, link_type);
             if timestamp && packet.timestamp() == 0 {
                 packet.set_timestamp(now);
             }

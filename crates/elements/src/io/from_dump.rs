@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Received};
 use crate::element::{Element, Handler, HandlerCalls, HandlerContext, Traffic, Work};
 use crate::handler_call::HandlerCall;
-use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
+use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_starts};
 
 element! {
     /// FromDump(FILENAME [, TIMING, KEYWORDS]) -- reads packets from a capture file
@@ -308,9 +308,7 @@ impl FromDump {
         let Some(device) = self.device.as_mut().filter(|_| !self.exhausted) else { return false };
         self.packet_position = device.position().unwrap_or(0);
         let received = device.receive(burst, batch, &mut cx.core.pool);
-        for packet in batch.iter_mut() {
-            mark_start(packet, self.link_type);
-        }
+        mark_starts(batch, self.link_type);
         match received {
             Ok(Received::More | Received::HandedOn) => return true,
             Ok(Received::End) => {}

@@ -1,7 +1,7 @@
 //! What frames of a link type begin with, and where the IP packet in them is.
 
 use net::wire::Ipv4;
-use net::{Header, Packet};
+use net::{Batch, Header, Packet};
 
 /// Link types by the names that configurations use; of several names the first is shown.
 const NAMES: [(&str, u32); 21] = [
@@ -102,11 +102,13 @@ pub(crate) fn protocol_of(packet: &Packet) -> Option<u16> {
     }
 }
 
-/// Marks the beginning of a frame, as a source does.
+/// Marks the beginning of each frame, as a source does.
 #[inline]
-pub(crate) fn mark_start(packet: &mut Packet, link_type: u32) {
+pub(crate) fn mark_starts(batch: &mut Batch, link_type: u32) {
     let header = if is_raw(link_type) { Header::Network } else { Header::Mac };
-    packet.set_header_offset(header, 0);
+    for packet in batch.iter_mut() {
+        packet.set_header_offset(header, 0);
+    }
 }
 
 /// Marks the IP header of a frame and notes its destination; `false` if the frame holds no IP
