@@ -10,8 +10,9 @@ use super::lanes::{LANES, Lanes, Reg};
 /// A cell: its state, and the index there.
 pub(super) type CellAt = (StateId, u16);
 
-/// Cells that depend on each other, at the most.
+/// Cells that depend on each other, at the most, and as many as most groups have.
 pub(super) const MOST_CELLS: usize = 16;
+const FEW_CELLS: usize = 4;
 
 /// Numbers of a group. A group has room for as many as a byte counts.
 pub(super) type Numbers = [u64; 256];
@@ -23,7 +24,7 @@ pub(super) type Code = Box<[(u8, Instruction)]>;
 pub(super) struct Gate {
     /// The group of its cells. Lanes pass those of lower numbers first.
     pub(super) group: usize,
-    /// The columns that it is computed from.
+    /// The columns that it and those that decide on behind it are computed from.
     pub(super) needs: Box<[Reg]>,
     /// What is computed for each packet.
     pub(super) code: Code,
@@ -57,6 +58,8 @@ pub(super) struct Set {
     pub(super) number: u8,
     /// How much of the number the cell holds.
     pub(super) most: u64,
+    /// Whether numbers are computed when the cell changes.
+    pub(super) is_watched: bool,
 }
 
 /// How a number of 64 bits is computed, from others by their index. Results are cut; what is done exactly fails if there is more.
@@ -79,6 +82,10 @@ pub(super) enum Instruction {
     Shr(u8, u8),
     Min(u8, u8),
     Max(u8, u8),
+    /// The sum of two, or a third if that is less: a level that rises up to a limit.
+    AddUpTo(u8, u8, u8),
+    /// A difference, or 0: a level that falls.
+    SubDownToZero(u8, u8),
     Choose(Check, u8, u8),
 }
 
@@ -157,10 +164,20 @@ fn run(code: &[(u8, Instruction)], numbers: &mut Numbers, (lanes, lane): (&Lanes
             Shr(a, b) => get(a).checked_shr(shift(b)).unwrap_or(0),
             Min(a, b) => get(a).min(get(b)),
             Max(a, b) => get(a).max(get(b)),
+            AddUpTo(a, b, most) => get(a).saturating_add(get(b)).min(get(most)),
+            SubDownToZero(a, b) => get(a).saturating_sub(get(b)),
             Choose(check, a, b) => get(if check.holds(numbers) { a } else { b }),
         };
     }
     fits
+}
+
+/// Copies the first of some numbers.
+#[inline(always)]
+fn copy<const N: usize>(from: &[u64], to: &mut [u64]) {
+    if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+        *to = *from;
+    }
 }
 
 /// Cells that lanes pass gates by.
@@ -175,8 +192,6 @@ pub(super) struct Group {
     pub(super) by_time: Code,
     /// What is computed when some cells are others, too: packets rarely change these.
     pub(super) by_cells: Code,
-    /// Those cells, as bits.
-    pub(super) watched: u64,
     /// Whether it is computed for what the cells hold now.
     pub(super) is_known: bool,
     pub(super) fits: bool,
@@ -191,7 +206,6 @@ impl Default for Group {
             numbers: [0; _].into(),
             by_time: Code::default(),
             by_cells: Code::default(),
-            watched: 0,
             is_known: false,
             fits: true,
         }
@@ -205,6 +219,16 @@ impl Group {
         for (number, held) in self.numbers.iter_mut().zip(held) {
             self.is_known &= *number == held;
             *number = held;
+        }
+    }
+
+    /// Notes what the cells hold before a lane.
+    #[inline]
+    pub(super) fn hold(&mut self, lane: usize) {
+        let (held, numbers) = (&mut self.held[lane], &*self.numbers);
+        match self.cells.len() {
+            0..=FEW_CELLS => copy::<FEW_CELLS>(numbers, held),
+            _ => copy::<MOST_CELLS>(numbers, held),
         }
     }
 
@@ -223,9 +247,6 @@ impl Group {
             self.learn(from);
         }
         let numbers = &mut *self.numbers;
-        if let Some(held) = numbers.first_chunk() {
-            self.held[from.1] = *held;
-        }
         if !run(&gate.code, numbers, from) || !self.fits {
             return None;
         }
@@ -244,7 +265,7 @@ impl Group {
         for set in sets {
             let (number, cell) =
                 (numbers[usize::from(set.number)] & set.most, usize::from(set.cell));
-            self.is_known &= self.watched >> cell & 1 == 0 || numbers[cell] == number;
+            self.is_known &= !set.is_watched || numbers[cell] == number;
             numbers[cell] = number;
         }
         Some((arm.to, false))
@@ -319,10 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn levels_rise_up_to_a_limit_and_fall_to_zero() {
+        let (mut random, lanes) = (fastrand::Rng::with_seed(2), Lanes::default());
+        for _ in 0..10_000 {
+            let [a, b, c] = [(); 3].map(|()| number(&mut random));
+            let mut numbers = [0; _];
+            (numbers[0], numbers[1], numbers[2]) = (a, b, c);
+            let code = [(3, Instruction::AddUpTo(0, 1, 2)), (4, Instruction::SubDownToZero(0, 1))];
+            assert!(run(&code, &mut numbers, (&lanes, 0)), "they always fit");
+            let level = (u128::from(a) + u128::from(b)).min(c.into());
+            assert_eq!(u128::from(numbers[3]), level, "{a} + {b} up to {c}");
+            assert_eq!(numbers[4], a.max(b) - b, "{a} - {b}");
+        }
+    }
+
+    #[test]
     fn a_lane_whose_numbers_do_not_fit_leaves_the_cells_as_they_are() {
         // A cell to which packets add 2^63, below 2^63: the second does not fit.
         let numbers = |group: &mut Group, held: [u64; 4]| group.numbers[..4].copy_from_slice(&held);
-        let set = Set { cell: 0, number: 4, most: u64::MAX };
+        let set = Set { cell: 0, number: 4, most: u64::MAX, is_watched: false };
         let leaves =
             Leaves::Cells { code: [(4, Instruction::AddExactly(0, 2))].into(), sets: [set].into() };
         let to = [StepId(7), StepId(8)];
@@ -336,6 +372,7 @@ mod tests {
         let mut group = Group::default();
         let lanes = Lanes::default();
         numbers(&mut group, [5, 0, 1 << 63, 0]);
+        group.hold(3);
         assert_eq!(group.pass(&gate, (&lanes, 3)), Some((to[0], false)));
         assert_eq!((group.held[3][0], group.numbers[0]), (5, 5 + (1 << 63)));
         assert_eq!(group.pass(&gate, (&lanes, 4)), Some((to[1], true)));

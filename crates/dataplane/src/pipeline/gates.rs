@@ -55,8 +55,10 @@ impl Gates {
                 let gate = coder.gate(StepId(at as u32), number, arm);
                 all.gates.extend(gate.map(|gate| (StepId(at as u32), gate)));
             }
+            let watched = coder.watched;
             let group = coder.finish();
             all.groups.push(Group { cells, ..group });
+            all.complete(number, watched);
         }
         // From the first step on, as far as packets have not passed gates.
         let groups = all.groups.len();
@@ -70,6 +72,34 @@ impl Gates {
             step.next().for_each(|to| all.avoided[to.0 as usize] |= avoided);
         }
         all
+    }
+}
+
+impl Gates {
+    /// Adds to the gates of a group what is only known once all are compiled: the columns of those that decide on behind
+    /// them, and which cells numbers are made from.
+    fn complete(&mut self, group: usize, watched: u64) {
+        let mut steps: Vec<StepId> =
+            self.gates.iter().filter(|(_, gate)| gate.group == group).map(|(at, _)| *at).collect();
+        // Steps lead to later ones.
+        steps.sort_unstable_by(|a, b| b.cmp(a));
+        for at in steps {
+            let Some(mut gate) = self.gates.remove(&at) else { continue };
+            let mut needs: BTreeSet<Reg> = gate.needs.iter().copied().collect();
+            for Arm { to, leaves } in &mut gate.arms {
+                match leaves {
+                    Leaves::Undecided => {
+                        needs.extend(self.gates.get(to).iter().flat_map(|g| &g.needs))
+                    }
+                    Leaves::Cells { sets, .. } => {
+                        sets.iter_mut()
+                            .for_each(|set| set.is_watched = watched >> set.cell & 1 == 1);
+                    }
+                }
+            }
+            gate.needs = needs.into_iter().collect();
+            self.gates.insert(at, gate);
+        }
     }
 }
 
@@ -277,7 +307,6 @@ impl<'c, 'a> Coder<'c, 'a> {
             numbers: self.numbers.into(),
             by_time: self.by_time.into(),
             by_cells: self.by_cells.into(),
-            watched: self.watched,
             ..Group::default()
         }
     }
@@ -331,7 +360,7 @@ impl<'c, 'a> Coder<'c, 'a> {
                             number = self.next()?;
                             code.push((number, Instruction::Or(held, held)));
                         }
-                        sets.push(Set { cell, number, most });
+                        sets.push(Set { cell, number, most, is_watched: false });
                     }
                     Leaves::Cells { code: code.into(), sets: sets.into() }
                 }
@@ -403,7 +432,10 @@ impl<'c, 'a> Coder<'c, 'a> {
             }
             other => match self.column(term) {
                 Some(reg) => (vec![Instruction::Column(reg)], vec![]),
-                None => (self.made(other, is_exact, code)?, other.operands()),
+                None => match self.level(other, code) {
+                    Some((level, operands)) => (vec![level], operands),
+                    None => (self.made(other, is_exact, code)?, other.operands()),
+                },
             },
         };
         let basis = |term: &TermId| self.lasting.get(term).map_or(Basis::Packet, |l| l.1);
@@ -486,6 +518,55 @@ impl<'c, 'a> Coder<'c, 'a> {
         })
     }
 
+    /// How a level that rises or falls is made by one instruction instead of two, and what from.
+    fn level(
+        &mut self,
+        term: &Term,
+        code: &mut Vec<(u8, Instruction)>,
+    ) -> Option<(Instruction, Vec<TermId>)> {
+        use BinaryOp::{Add, Max, Min, Sub};
+        let program = self.compiler.program();
+        let binary = |wanted: BinaryOp, term: TermId| match program.term(term) {
+            Term::Binary(op, a, b) if *op == wanted => Some((*a, *b)),
+            _ => None,
+        };
+        Some(match *term {
+            Term::Binary(Min, sum, most) => {
+                let (a, b) = binary(Add, sum)?;
+                let made = [a, b, most].map(|term| self.number(term, code));
+                (Instruction::AddUpTo(made[0]?, made[1]?, made[2]?), vec![a, b, most])
+            }
+            Term::Binary(Sub, mut greater, less) => {
+                // What is subtracted may be so in parts.
+                let mut parts = self.summands(less);
+                while let Some((rest, part)) = binary(Sub, greater) {
+                    parts.extend(self.summands(part));
+                    greater = rest;
+                }
+                parts.sort_unstable();
+                let (a, b) = binary(Max, greater)?;
+                let all = |term: &TermId| self.summands(*term) == parts;
+                let (of, less) = if all(&b) { (a, b) } else { Some((b, a)).filter(|_| all(&a))? };
+                let made = [of, less].map(|term| self.number(term, code));
+                (Instruction::SubDownToZero(made[0]?, made[1]?), vec![of, less])
+            }
+            _ => return None,
+        })
+    }
+
+    /// The terms that one is the sum of, in order.
+    fn summands(&self, term: TermId) -> Vec<TermId> {
+        let (mut waiting, mut found) = (vec![term], Vec::new());
+        while let Some(term) = waiting.pop() {
+            match self.compiler.program().term(term) {
+                Term::Binary(BinaryOp::Add, a, b) => waiting.extend([*a, *b]),
+                _ => found.push(term),
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     fn check(&mut self, atom: &Atom, code: &mut Vec<(u8, Instruction)>) -> Option<Check> {
         Some(match atom {
             Atom::Test(term, set) => match set.intervals() {
@@ -543,6 +624,7 @@ impl Pipeline {
         let mut misfits = 0;
         for lane in lanes_of(these) {
             let mut step = at[lane];
+            group.hold(lane);
             // As far as gates of the group follow each other.
             while let Node::Gate(gate) = &nodes[step.0 as usize] {
                 let Some((to, is_undecided)) = group.pass(gate, (lanes, lane)) else {
@@ -552,9 +634,6 @@ impl Pipeline {
                 step = to;
                 if !is_undecided {
                     break;
-                }
-                if let Node::Gate(next) = &nodes[step.0 as usize] {
-                    lanes.compute(&next.needs, packets, &[]);
                 }
             }
             match misfits >> lane & 1 {

@@ -41,8 +41,9 @@ const MOST: u32 = 1 << 14;
 const SHARE: f32 = 200.0;
 /// Who takes bursts changes only for a gain of so much.
 const GAIN: f32 = 0.98;
-/// A flow cache still fills if its warmth grows by so much.
-const WARMER: f32 = 0.01;
+/// A flow cache still fills if its warmth grows by more than chance may do: by so much over the root of the packets that it
+/// was asked about, a hundredth for a first trial's.
+const WARMER: f32 = 0.4;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -87,11 +88,11 @@ impl Warmth {
     /// The points of a packet that has an entry.
     pub const MOST: u64 = 6;
 
-    /// Its part of [`Warmth::MOST`] since an earlier time.
-    fn since(self, before: Self) -> f32 {
-        let packets = self.packets.saturating_sub(before.packets);
+    /// Its part of [`Warmth::MOST`] since an earlier time, and of how many packets.
+    fn since(self, before: Self) -> (f32, f32) {
+        let packets = self.packets.saturating_sub(before.packets).max(1);
         let points = self.points.saturating_sub(before.points);
-        points as f32 / (packets * Self::MOST).max(1) as f32
+        (points as f32 / (packets * Self::MOST) as f32, packets as f32)
     }
 }
 
@@ -194,7 +195,8 @@ impl Preference {
                 by => by,
             };
             if by != self.by {
-                (self.by, self.interval, self.warmest) = (by, LEAST / 2, 0.0);
+                (self.by, self.interval) = (by, LEAST / 2);
+                (self.warming, self.warmest) = (WARMING, 0.0);
             }
             let (loss, bursts, expected) = match self.by {
                 By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
@@ -203,14 +205,11 @@ impl Preference {
             (self.expected, self.since) = (expected, expected);
             let most = (loss * bursts as f32 * SHARE) as u32;
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
-            let warm = warmth.since(std::mem::replace(&mut self.known, warmth));
-            let fills = warm > self.warmest + WARMER;
-            self.warming = if fills { MOST_WARMING.min(self.warming * 2) } else { WARMING };
-            if fills {
+            let (warm, packets) = warmth.since(std::mem::replace(&mut self.known, warmth));
+            if self.by == By::Elements && warm > self.warmest + WARMER / packets.sqrt() {
                 self.warmest = warm;
-                if self.by == By::Elements {
-                    self.interval = LEAST;
-                }
+                self.warming = MOST_WARMING.min(self.warming * 2);
+                self.interval = LEAST;
             }
         }
         self.left = self.interval + self.warming + TRIAL;
@@ -279,22 +278,23 @@ mod tests {
     #[test]
     fn a_program_gets_the_time_to_fill_its_flow_cache() {
         // It takes longer than its elements until two thirds of the flows have an entry.
-        let (mut preference, mut warmth, mut bursts) =
-            (Preference::default(), Warmth::default(), 0);
-        while preference.by() == By::Elements || warmth.packets < 32 * 2_000 {
-            let (by, is_timed) = preference.next();
-            let filled = (warmth.packets as f32 / (32.0 * 1_500.0)).min(1.0);
-            if by == By::Program {
-                warmth.packets += 32;
-                warmth.points += (32.0 * Warmth::MOST as f32 * filled) as u64;
+        for full in [1_500.0, 30_000.0] {
+            let (mut preference, mut warmth) = (Preference::default(), Warmth::default());
+            let mut bursts = 0;
+            while preference.by() == By::Elements || warmth.packets < 32 * 1_000 {
+                let (by, is_timed) = preference.next();
+                let filled = (warmth.packets as f32 / (32.0 * full)).min(1.0);
+                if by == By::Program {
+                    warmth.packets += 32;
+                    warmth.points += (32.0 * Warmth::MOST as f32 * filled) as u64;
+                }
+                let cost = [if filled < 0.66 { 100 } else { 20 }, 50][by as usize];
+                if is_timed {
+                    preference.learn(by, Duration::from_nanos(32 * cost), 32, warmth);
+                }
+                bursts += 1;
+                assert!(bursts < 4 * full as usize, "{full}: {warmth:?}");
             }
-            let cost = if filled < 0.66 { 100 } else { 20 };
-            if is_timed {
-                let cost = [cost, 50][by as usize];
-                preference.learn(by, Duration::from_nanos(32 * cost), 32, warmth);
-            }
-            bursts += 1;
-            assert!(bursts < 12_000, "{warmth:?}");
         }
         // One whose flow cache stays cold does not.
         let taken = run(&mut Preference::default(), 12_000, [100, 50]);
