@@ -622,6 +622,8 @@ impl Pipeline {
         let group = gates.get_mut(number)?;
         group.begin(|(state, index)| cells.get(state, index), now);
         let mut misfits = 0;
+        // Most go where the one before went.
+        let (mut last, mut together) = (StepId(0), 0);
         for lane in lanes_of(these) {
             let mut step = at[lane];
             group.hold(lane);
@@ -636,11 +638,17 @@ impl Pipeline {
                     break;
                 }
             }
-            match misfits >> lane & 1 {
-                0 => burst.send(step, 1 << lane),
-                _ => burst.go_alone(at[lane], 1 << lane),
+            if misfits >> lane & 1 == 1 {
+                burst.go_alone(at[lane], 1 << lane);
+                continue;
             }
+            if step != last {
+                burst.send(last, std::mem::take(&mut together));
+                last = step;
+            }
+            together |= 1 << lane;
         }
+        burst.send(last, together);
         group.passed |= these & !misfits;
         for (&number, &(state, index)) in group.numbers.iter().zip(&group.cells) {
             cells.set(state, index, number);
