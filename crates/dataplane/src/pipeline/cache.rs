@@ -370,20 +370,24 @@ impl FlowCache {
     #[inline]
     pub(super) fn is_frequent(&self, hash: u64, one_of: u64) -> bool {
         let before = self.missed.add(hash);
-        self.note(0, before.into());
+        self.note(Warmth { seen: before.into(), ..Warmth::default() });
         before >= OFTEN && (one_of == 1 || self.missed.draw(one_of))
     }
 
     /// Notes that it was asked about so many packets of which so many have an entry.
     #[inline]
     pub(super) fn asked(&self, packets: u32, found: u32) {
-        self.note(packets.into(), u64::from(found) * Warmth::MOST);
+        self.note(Warmth { packets: packets.into(), found: found.into(), seen: 0 });
     }
 
     #[inline]
-    fn note(&self, packets: u64, points: u64) {
-        let Warmth { packets: p, points: q } = self.warmth.get();
-        self.warmth.set(Warmth { packets: p + packets, points: q + points });
+    fn note(&self, new: Warmth) {
+        let Warmth { packets, found, seen } = self.warmth.get();
+        self.warmth.set(Warmth {
+            packets: packets + new.packets,
+            found: found + new.found,
+            seen: seen + new.seen,
+        });
     }
 
     /// How well it knows what it is asked about.

@@ -44,6 +44,8 @@ const GAIN: f32 = 0.98;
 /// A flow cache still fills if its warmth grows by more than chance may do: by so much over the root of the packets that it
 /// was asked about, a hundredth for a first trial's.
 const WARMER: f32 = 0.4;
+/// By so many more hits shows what they save.
+const MORE_HITS: f32 = 0.1;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -80,19 +82,30 @@ impl Taken {
 pub struct Warmth {
     /// Packets that it was asked about.
     pub packets: u64,
-    /// How far each was on the path to an entry: [`Warmth::MOST`] if it had one.
-    pub points: u64,
+    /// Those that had an entry.
+    pub found: u64,
+    /// How often those that had none came before, each up to three times.
+    pub seen: u64,
 }
 
 impl Warmth {
-    /// The points of a packet that has an entry.
-    pub const MOST: u64 = 6;
+    /// What was added since an earlier time.
+    fn since(self, before: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(before.packets),
+            found: self.found.saturating_sub(before.found),
+            seen: self.seen.saturating_sub(before.seen),
+        }
+    }
 
-    /// Its part of [`Warmth::MOST`] since an earlier time, and of how many packets.
-    fn since(self, before: Self) -> (f32, f32) {
-        let packets = self.packets.saturating_sub(before.packets).max(1);
-        let points = self.points.saturating_sub(before.points);
-        (points as f32 / (packets * Self::MOST) as f32, packets as f32)
+    /// The part of the packets that had an entry.
+    fn hits(self) -> f32 {
+        self.found as f32 / self.packets.max(1) as f32
+    }
+
+    /// How far packets are on the path to an entry, on average: halfway when they came three times.
+    fn progress(self) -> f32 {
+        self.hits() + self.seen as f32 / (6 * self.packets).max(1) as f32
     }
 }
 
@@ -108,10 +121,13 @@ pub(super) struct Preference {
     taken: [Taken; 2],
     /// How long the program takes in relation to the elements, over some trials.
     ratio: Option<f32>,
-    /// What the flow cache knew when the last trial ended, and how warm it was at the most since who takes bursts, or the
-    /// traffic, changed.
+    /// How well the flow cache knew packets when the last trial ended, and when this one began.
     known: Warmth,
+    began: Warmth,
+    /// Since who takes bursts changed: how far packets were on the path to an entry at the most, and in the first trial
+    /// the part that had one and the nanoseconds per packet of the program.
     warmest: f32,
+    cold: Option<(f32, f32)>,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -127,7 +143,9 @@ impl Default for Preference {
             taken: Default::default(),
             ratio: None,
             known: Warmth::default(),
+            began: Warmth::default(),
             warmest: 0.0,
+            cold: None,
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -164,6 +182,9 @@ impl Preference {
             self.watch(time / packets);
             return;
         }
+        if self.left == TRIAL - 1 {
+            self.began = warmth;
+        }
         self.taken[by as usize].add(time, packets);
         if self.left == 0 {
             self.judge(warmth);
@@ -175,7 +196,7 @@ impl Preference {
         // A burst that was interrupted is no change of traffic.
         self.since += (cost.min(4.0 * self.expected) - self.since) / 8.0;
         if self.since > SLOWER * self.expected {
-            (self.interval, self.warmest) = (LEAST, 0.0);
+            self.interval = LEAST;
             self.left = TRIAL;
         }
     }
@@ -196,7 +217,7 @@ impl Preference {
             };
             if by != self.by {
                 (self.by, self.interval) = (by, LEAST / 2);
-                (self.warming, self.warmest) = (WARMING, 0.0);
+                (self.warming, self.warmest, self.cold) = (WARMING, 0.0, None);
             }
             let (loss, bursts, expected) = match self.by {
                 By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
@@ -205,14 +226,31 @@ impl Preference {
             (self.expected, self.since) = (expected, expected);
             let most = (loss * bursts as f32 * SHARE) as u32;
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
-            let (warm, packets) = warmth.since(std::mem::replace(&mut self.known, warmth));
-            if self.by == By::Elements && warm > self.warmest + WARMER / packets.sqrt() {
-                self.warmest = warm;
-                self.warming = MOST_WARMING.min(self.warming * 2);
-                self.interval = LEAST;
+            let hits = warmth.since(self.began).hits();
+            let new = warmth.since(std::mem::replace(&mut self.known, warmth));
+            if self.by == By::Elements {
+                let fills = new.progress() > self.warmest + WARMER / (new.packets as f32).sqrt();
+                self.warmest = self.warmest.max(new.progress());
+                if fills && self.may_win(hits, [program, elements]) {
+                    self.warming = MOST_WARMING.min(self.warming * 2);
+                    self.interval = LEAST;
+                } else {
+                    self.warming = WARMING;
+                }
             }
         }
         self.left = self.interval + self.warming + TRIAL;
+    }
+
+    /// Whether the program may take less time than its elements once all packets have an entry, given the part that has one
+    /// and what both take. Unless more have one than in the first trial nothing is known: it may, until it had its most bursts.
+    fn may_win(&mut self, hits: f32, [program, elements]: [f32; 2]) -> bool {
+        let (before, cold) = *self.cold.get_or_insert((hits, program));
+        let more = hits - before;
+        if more < MORE_HITS {
+            return self.warming < MOST_WARMING;
+        }
+        program - (cold - program) / more * (1.0 - hits) < elements * GAIN
     }
 }
 
@@ -277,25 +315,34 @@ mod tests {
 
     #[test]
     fn a_program_gets_the_time_to_fill_its_flow_cache() {
-        // It takes longer than its elements until two thirds of the flows have an entry.
-        for full in [1_500.0, 30_000.0] {
+        // A packet with an entry takes a fifth of the time, so the program wins once about two thirds have one.
+        let fill = |full: f32, cost: fn(f32) -> f32| {
             let (mut preference, mut warmth) = (Preference::default(), Warmth::default());
-            let mut bursts = 0;
-            while preference.by() == By::Elements || warmth.packets < 32 * 1_000 {
+            let mut taken = [0; 2];
+            for _ in 0..6_000 {
                 let (by, is_timed) = preference.next();
-                let filled = (warmth.packets as f32 / (32.0 * full)).min(1.0);
+                taken[by as usize] += 1;
+                let came = warmth.packets as f32 / full;
+                let hits = (came - 3.0).clamp(0.0, 1.0);
                 if by == By::Program {
                     warmth.packets += 32;
-                    warmth.points += (32.0 * Warmth::MOST as f32 * filled) as u64;
+                    warmth.found += (32.0 * hits) as u64;
+                    warmth.seen += ((32.0 - 32.0 * hits) * came.min(3.0)) as u64;
                 }
-                let cost = [if filled < 0.66 { 100 } else { 20 }, 50][by as usize];
+                let cost = [cost(hits), 50.0][by as usize];
                 if is_timed {
-                    preference.learn(by, Duration::from_nanos(32 * cost), 32, warmth);
+                    preference.learn(by, Duration::from_nanos((32.0 * cost) as u64), 32, warmth);
                 }
-                bursts += 1;
-                assert!(bursts < 4 * full as usize, "{full}: {warmth:?}");
             }
+            (preference.by(), taken)
+        };
+        for full in [1_000.0, 10_000.0] {
+            let (by, taken) = fill(full, |hits| 100.0 - 80.0 * hits);
+            assert_eq!(by, By::Program, "{full}: {taken:?}");
         }
+        // One that hits do not help gives up.
+        let (by, taken) = fill(10_000.0, |hits| 100.0 - 20.0 * hits);
+        assert!(by == By::Elements && taken[0] < 3_000, "{taken:?}");
         // One whose flow cache stays cold does not.
         let taken = run(&mut Preference::default(), 12_000, [100, 50]);
         assert!(taken[0] < 500, "{taken:?}");
