@@ -45,7 +45,7 @@ pub fn host_chain(data: &[u8]) {
 /// A test set of netbench.
 pub fn test_set(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match TestSet::parse(FileId(0), &text, 2) {
+    match TestSet::parse(FileId(0), &text, (2, false)) {
         Ok(set) => assert!(set.sets.iter().all(|set| set.cells(2).is_ok())),
         Err(found) => within(&text, &found),
     }

@@ -9,6 +9,7 @@ mod linux_bridge;
 mod macvlan;
 mod ovs;
 mod testpmd;
+mod xdp_redirect;
 
 use std::fmt::Write as _;
 use std::os::fd::BorrowedFd;
@@ -47,6 +48,16 @@ pub trait Fabric: Sync + Send {
     /// Why packets of a chain of programs cannot go through it, if they cannot.
     fn unfit_for_chains(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Whether it learns which addresses are at which port; else it joins two ports.
+    fn learns(&self) -> bool {
+        true
+    }
+
+    /// Whether an interface that is a port in the place of a link is itself what is connected to another port.
+    fn is_at(&self, _taken: usize, _port: usize) -> bool {
+        false
     }
 
     /// The name of an interface in the fabric's namespace that is a port, in the place of a link.
@@ -130,6 +141,7 @@ pub fn all() -> Vec<Box<dyn Fabric>> {
         Box::new(direct::Direct),
         Box::new(linux_bridge::LinuxBridge),
         Box::new(macvlan::Macvlan),
+        Box::new(xdp_redirect::XdpRedirect),
         Box::new(ovs::Ovs::AF_PACKET),
         Box::new(ovs::Ovs::AF_XDP),
         Box::new(testpmd::Testpmd),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
 
 use crate::process::{absent, run};
 use crate::{Failure, Journal};
@@ -22,7 +23,7 @@ pub struct Namespace {
 }
 
 /// Packets that the kernel counted on an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Packets that came in.
     pub received: u64,
@@ -167,15 +168,31 @@ impl Namespace {
     /// # Errors
     /// If it has none of this name.
     pub fn counters(&self, interface: &str) -> Result<Counters, Failure> {
+        self.look(interface, |of| {
+            let count = |what: &str| of["stats64"][what]["packets"].as_u64();
+            Some(Counters { received: count("rx")?, sent: count("tx")? })
+        })
+    }
+
+    /// The MAC address of an interface there.
+    ///
+    /// # Errors
+    /// If it has none of this name.
+    pub fn mac(&self, interface: &str) -> Result<String, Failure> {
+        self.look(interface, |of| of["address"].as_str().map(str::to_string))
+    }
+
+    /// What `ip` knows of an interface there.
+    fn look<T>(
+        &self,
+        interface: &str,
+        read: impl FnOnce(&serde_json::Value) -> Option<T>,
+    ) -> Result<T, Failure> {
         let mut ip = Command::new("ip");
         ip.args(["-n", &self.name, "-json", "-stats", "link", "show", "dev", interface]);
         let said = run(&mut ip, "")?;
-        let read = || -> Option<Counters> {
-            let all: serde_json::Value = serde_json::from_str(&said).ok()?;
-            let count = |of: &str| all[0]["stats64"][of]["packets"].as_u64();
-            Some(Counters { received: count("rx")?, sent: count("tx")? })
-        };
-        read().ok_or_else(|| Failure::Command("ip -json -stats link".into(), said.clone()))
+        let all: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        read(&all[0]).ok_or_else(|| Failure::Command("ip -json -stats link".into(), said))
     }
 
     /// Runs commands of `ip` there.

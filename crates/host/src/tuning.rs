@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Failure, Journal};
 
 /// What was set, and what could not be, each with the reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tuned {
     /// Settings that were changed, or were right.
     pub set: Vec<String>,

@@ -111,7 +111,8 @@ pub struct Options {
 }
 
 /// What an application is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// To send nothing any more that is not measured.
     Quiet,

@@ -1,95 +1,21 @@
-//! Runs a cell: starts a switch, connects namespaces with an application each, and measures.
+//! Runs a cell: has hosts start switches with an application at each port, and measures.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write as _};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use host::fabric::{Fabric, INTERFACE, Ports, Running, mac};
-use host::{Failure, Journal, Namespace};
+use host::fabric::{INTERFACE, mac};
+use std::sync::mpsc::RecvTimeoutError;
 
 use super::application::{Order, Outcome, Role, State};
+use super::hosts::Hosts;
 use super::results::{RoundTrips, Sample, Throughput};
+use super::side::{Answer, Ask, Begin, Begun, Broken, Said};
 use super::{Carrier, Cell, Container, Direction, Setting, What};
 
 /// How long an application may take for a step, besides what it was told to take.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The time between looks whether the switch has ended or it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// Why a cell has no figures.
-pub(super) enum Broken {
-    /// It failed: why.
-    Failed(String),
-    /// It was interrupted.
-    Interrupted,
-}
-
-impl From<Failure> for Broken {
-    fn from(why: Failure) -> Self {
-        match why {
-            Failure::Interrupted => Self::Interrupted,
-            why => Self::Failed(why.to_string()),
-        }
-    }
-}
-
-/// An application that runs in a namespace.
-struct Application {
-    role: Role,
-    /// Its pair.
-    pair: usize,
-    child: Child,
-    orders: Option<ChildStdin>,
-    log: PathBuf,
-}
-
-/// What an application says.
-enum Said {
-    State(State),
-    Outcome(Box<Outcome>),
-    /// It has ended.
-    Ended,
-}
-
-impl Application {
-    fn order(&mut self, order: Order) {
-        let line = match order {
-            Order::Quiet => "quiet\n".to_string(),
-            Order::Start => "start\n".into(),
-            Order::Stop(packets) => format!("stop {packets}\n"),
-        };
-        // One that has ended says so on its own.
-        self.orders.iter_mut().for_each(|orders| _ = orders.write_all(line.as_bytes()));
-    }
-
-    /// What it printed before it ended.
-    fn failure(&mut self) -> Broken {
-        drop(self.orders.take());
-        let status = self.child.wait().map_or_else(|why| why.to_string(), |s| s.to_string());
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> =
-            said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
-        let last = if last.is_empty() { "it printed nothing".into() } else { last };
-        let name = self.role;
-        Broken::Failed(format!("{name} of pair {} ended ({status}): {last}", self.pair + 1))
-    }
-}
-
-/// Lines of a log that are shown.
-const LINES: usize = 3;
-
-impl Drop for Application {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// The line of an order.
 pub fn read_order(line: &str) -> Option<Order> {
@@ -106,97 +32,33 @@ pub fn write_state(state: State) -> String {
     format!("{state:?}\n").to_lowercase()
 }
 
-/// What was made, which goes with this.
-pub(super) struct OwnedResources(Option<Journal>);
-
-impl OwnedResources {
-    /// Nothing yet.
-    pub(super) fn begin(folder: &Path) -> Result<Self, Failure> {
-        Ok(Self(Some(Journal::begin(folder)?)))
-    }
-
-    pub(super) fn journal(&mut self) -> &mut Journal {
-        self.0.as_mut().expect("it is there until it is dropped")
-    }
-}
-
-impl Drop for OwnedResources {
-    fn drop(&mut self) {
-        // What is not gone stands in the journal still, and the next run takes it down.
-        self.0.take().map(Journal::take_down);
-    }
-}
-
-/// A switch with a namespace at each port.
-struct Site<'a> {
+/// Switches with an application at each port.
+struct Site<'a, 'b> {
     setting: &'a Setting<'a>,
     cell: &'a Cell,
     carrier: &'a Carrier,
-    journal: &'a Journal,
-    namespaces: &'a [Namespace],
-    switch: &'a Running,
+    hosts: &'a mut Hosts<'b>,
+    /// MAC addresses that interfaces have by themselves and keep, by port.
+    macs: Vec<Option<String>>,
 }
 
-/// Runs a cell once; what was measured. `folder` is that of its journal, whose name is that of its namespaces, too.
+/// Runs a cell once, whose number this is; what was measured.
 pub(super) fn run(
     setting: &Setting<'_>,
-    fabric: &dyn Fabric,
+    hosts: &mut Hosts<'_>,
     cell: &Cell,
-    folder: &Path,
+    number: usize,
 ) -> Result<Sample, Broken> {
-    let begin = Instant::now();
     let carrier: Carrier = cell.io.parse().map_err(Broken::Failed)?;
-    let mut made = OwnedResources::begin(folder)?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut namespaces = Vec::new();
-    for port in 0..2 * cell.pairs {
-        if (setting.is_stopped)() {
-            return Err(Broken::Interrupted);
-        }
-        namespaces.push(made.journal().namespace(&format!("{name}-{port}"))?);
+    hosts.restore()?;
+    let macs = vec![None; 2 * cell.pairs];
+    let mut site = Site { setting, cell, carrier: &carrier, hosts, macs };
+    let measured = site.run(number);
+    // A host that is no longer there takes all down by itself.
+    for side in 0..site.hosts.count() {
+        let _ = site.hosts.ask(side, Ask::End);
     }
-    let (_, cores) = setting.cores(cell.cores);
-    let ports = Ports::learning(namespaces.len());
-    let name = format!("{name}-switch");
-    let go_on = || !(setting.is_stopped)();
-    let program = &setting.request.program;
-    let switch = Running::start(fabric, made.journal(), &name, &ports, cores, program, &go_on)?;
-    for (port, namespace) in namespaces.iter().enumerate() {
-        switch.connect(made.journal(), port, namespace, INTERFACE)?;
-    }
-    let site = Site {
-        setting,
-        cell,
-        carrier: &carrier,
-        journal: made.journal(),
-        namespaces: &namespaces,
-        switch: &switch,
-    };
-    site.address()?;
-    let start_seconds = begin.elapsed().as_secs_f64();
-    let mut sample = Sample { start_seconds, ..Sample::default() };
-    for kinds in site.phases() {
-        if cell.warm_up > 0.0 {
-            site.measure(&kinds, cell.warm_up)?;
-        }
-        let came = site.measure(&kinds, cell.seconds)?;
-        let of = |kind: Kind| {
-            let chosen = kinds.iter().enumerate().filter(move |(_, of)| **of == kind);
-            chosen.map(|(pair, _)| pair)
-        };
-        let outcomes = |kind| -> Vec<[Outcome; 2]> {
-            of(kind).map(|pair| came.outcomes[pair].clone()).collect()
-        };
-        let counted: Vec<[u64; 2]> = of(Kind::Throughput).map(|pair| came.counted[pair]).collect();
-        if !counted.is_empty() {
-            let outcomes = outcomes(Kind::Throughput);
-            sample.throughput = Some(Throughput::of(&outcomes, &counted, came.switch));
-        }
-        if of(Kind::RoundTrips).next().is_some() {
-            sample.round_trips = Some(RoundTrips::of(&outcomes(Kind::RoundTrips), came.switch));
-        }
-    }
-    Ok(sample)
+    measured
 }
 
 /// What a pair is for.
@@ -218,7 +80,63 @@ struct Came {
     switch: Option<f64>,
 }
 
-impl Site<'_> {
+impl Site<'_, '_> {
+    /// Asks the host of a port.
+    fn ask(&mut self, port: usize, ask: impl FnOnce(usize) -> Ask) -> Result<Answer, Broken> {
+        let (side, port) = self.hosts.place(port);
+        self.hosts.ask(side, ask(port))
+    }
+
+    fn run(&mut self, number: usize) -> Result<Sample, Broken> {
+        let count = self.hosts.count();
+        let mut start_seconds = 0.0;
+        for side in 0..count {
+            let (_, cores) = super::cores(self.hosts.cpus(side), self.cell.cores);
+            let begin = Begin {
+                number,
+                switch: self.cell.switch.clone(),
+                ports: 2 * self.cell.pairs / count,
+                uplink: self.hosts.uplink(side),
+                cores: cores.to_vec(),
+            };
+            match self.hosts.ask(side, Ask::Begin(begin))? {
+                Answer::Begun(Begun { seconds, macs }) => {
+                    start_seconds += seconds;
+                    for (port, mac) in macs.into_iter().enumerate() {
+                        self.macs[port * count + side] = mac;
+                    }
+                }
+                other => return Err(odd(&other)),
+            }
+        }
+        self.address()?;
+        let cell = self.cell;
+        let mut sample = Sample { start_seconds, ..Sample::default() };
+        for kinds in self.phases() {
+            if cell.warm_up > 0.0 {
+                self.measure(&kinds, cell.warm_up)?;
+            }
+            let came = self.measure(&kinds, cell.seconds)?;
+            let of = |kind: Kind| {
+                let chosen = kinds.iter().enumerate().filter(move |(_, of)| **of == kind);
+                chosen.map(|(pair, _)| pair)
+            };
+            let outcomes = |kind| -> Vec<[Outcome; 2]> {
+                of(kind).map(|pair| came.outcomes[pair].clone()).collect()
+            };
+            let counted: Vec<[u64; 2]> =
+                of(Kind::Throughput).map(|pair| came.counted[pair]).collect();
+            if !counted.is_empty() {
+                let outcomes = outcomes(Kind::Throughput);
+                sample.throughput = Some(Throughput::of(&outcomes, &counted, came.switch));
+            }
+            if of(Kind::RoundTrips).next().is_some() {
+                sample.round_trips = Some(RoundTrips::of(&outcomes(Kind::RoundTrips), came.switch));
+            }
+        }
+        Ok(sample)
+    }
+
     /// What pairs are for, in one measurement after the other.
     fn phases(&self) -> Vec<Vec<Kind>> {
         let containers = &self.setting.request.containers;
@@ -251,17 +169,18 @@ impl Site<'_> {
     fn addresses(&self, port: usize) -> (String, String) {
         match self.setting.request.containers.get(port) {
             Some(container) => (container.ip.to_string(), container.mac.clone()),
-            None => (ip(port), mac(port)),
+            None => (ip(port), self.macs[port].clone().unwrap_or_else(|| mac(port))),
         }
     }
 
     /// Gives namespaces the addresses that they do not have by themselves: MAC addresses that were asked for; and what the
     /// host's stack needs, where it carries packets. Without it the stack keeps out.
-    fn address(&self) -> Result<(), Broken> {
-        for (port, namespace) in self.namespaces.iter().enumerate() {
+    fn address(&mut self) -> Result<(), Broken> {
+        for port in 0..2 * self.cell.pairs {
             let mut commands = String::new();
             let ((ip, own), (other_ip, other)) = (self.addresses(port), self.addresses(port ^ 1));
-            if own != mac(port) {
+            let (_, place) = self.hosts.place(port);
+            if self.macs[port].is_none() && own != mac(place) {
                 let _ = writeln!(commands, "link set dev {INTERFACE} address {own}");
             }
             if matches!(self.carrier, Carrier::Udp { .. }) {
@@ -273,128 +192,86 @@ impl Site<'_> {
                 );
             }
             if !commands.is_empty() {
-                namespace.ip(self.journal, &commands)?;
+                self.ask(port, |port| Ask::Ip { port, commands })?;
             }
         }
         Ok(())
     }
 
-    fn start(&self, kinds: &[Kind], seconds: f64, port: usize) -> Result<Application, Broken> {
+    fn start(&mut self, kinds: &[Kind], seconds: f64, port: usize) -> Result<(), Broken> {
         let (pair, cell) = (port / 2, self.cell);
         let (role, rate, burst) = match kinds[pair] {
             Kind::Throughput => (Role::Send, cell.rate, cell.burst),
             Kind::RoundTrips => (Role::Client, Some(cell.latency_rate), cell.latency_burst),
         };
         let role = if port == self.active(pair) { role } else { role.peer() };
-        let setting = self.setting;
-        let mut command = self.namespaces[port].command(&setting.request.program);
-        command.args(["netbench", &role.to_string()]);
+        let mut words = Vec::new();
         for port in [port, port ^ 1] {
             let (ip, mac) = self.addresses(port);
-            command.arg(ip).arg(mac);
+            words.extend([ip, mac]);
         }
-        let (cores, _) = setting.cores(cell.cores);
-        let cpu = cores[port % cores.len()];
+        let (side, place) = self.hosts.place(port);
+        let (cores, _) = super::cores(self.hosts.cpus(side), cell.cores);
+        let cpu = cores[place % cores.len()];
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         if matches!(self.carrier, Carrier::Frames(_)) {
-            command.args(["--raw", INTERFACE]);
+            option("raw", INTERFACE.into());
         }
-        command.args(["--orders", "--io", &cell.io, "--size", &cell.size.to_string()]);
-        command.args(["--burst", &burst.to_string(), "--seconds", &seconds.to_string()]);
-        command.args(["--cpu", &cpu.to_string(), "--stream", &pair.to_string()]);
-        rate.iter().for_each(|rate| _ = command.args(["--rate", &rate.to_string()]));
-        let shares = self.namespaces.len() > cores.len();
-        command.args(["--poll", if shares { "sleep" } else { "adaptive" }]);
+        option("io", cell.io.clone());
+        option("size", cell.size.to_string());
+        option("burst", burst.to_string());
+        option("seconds", seconds.to_string());
+        option("cpu", cpu.to_string());
+        option("stream", pair.to_string());
+        rate.iter().for_each(|rate| option("rate", rate.to_string()));
+        let shares = 2 * cell.pairs / self.hosts.count() > cores.len();
+        option("poll", if shares { "sleep" } else { "adaptive" }.into());
+        words.push("--orders".into());
         if cell.touches {
-            command.arg("--touch");
+            words.push("--touch".into());
         }
-        let log = self.journal.folder().join(format!("{port}.log"));
-        let file = File::create(&log)
-            .map_err(|why| Broken::Failed(format!("{}: {why}", log.display())))?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
-        let mut command = self.journal.marked(command);
-        let failed = |why| Broken::Failed(format!("{}: {why}", setting.request.program.display()));
-        // What interrupts this process is not for its applications, which end when nobody has orders for them.
-        let mut child = command.process_group(0).spawn().map_err(failed)?;
-        let orders = child.stdin.take();
-        Ok(Application { role, pair, child, orders, log })
+        self.ask(port, |port| Ask::Start { port, role, pair, words }).map(drop)
     }
 
-    fn measure(&self, kinds: &[Kind], seconds: f64) -> Result<Came, Broken> {
-        let count = self.namespaces.len();
-        let mut applications = Vec::new();
-        let (said, hear) = channel();
-        for port in 0..count {
-            let mut application = self.start(kinds, seconds, port)?;
-            if let Some(output) = application.child.stdout.take() {
-                let said = said.clone();
-                // It ends with the application.
-                std::thread::spawn(move || {
-                    for line in BufReader::new(output).lines().map_while(Result::ok) {
-                        let what = match serde_json::from_str::<State>(&format!("\"{line}\"")) {
-                            Ok(state) => Some(Said::State(state)),
-                            Err(_) => serde_json::from_str(&line).ok().map(Said::Outcome),
-                        };
-                        what.into_iter().for_each(|what| _ = said.send((port, what)));
-                    }
-                    let _ = said.send((port, Said::Ended));
-                });
+    /// The processor time of all switches, in seconds.
+    fn cpu_time(&mut self) -> Result<Option<f64>, Broken> {
+        let mut sum = None;
+        for side in 0..self.hosts.count() {
+            match self.hosts.ask(side, Ask::CpuTime)? {
+                Answer::CpuTime(None) => {}
+                Answer::CpuTime(Some(seconds)) => sum = Some(sum.unwrap_or(0.0) + seconds),
+                other => return Err(odd(&other)),
             }
-            applications.push(application);
         }
+        Ok(sum)
+    }
+
+    fn measure(&mut self, kinds: &[Kind], seconds: f64) -> Result<Came, Broken> {
+        let count = 2 * self.cell.pairs;
         let mut talk = Talk {
             site: self,
             seconds,
-            applications,
-            hear,
             states: vec![None; count],
             ended: vec![false; count],
             outcomes: vec![None; count],
         };
-        let all = || 0..count;
-        talk.wait(State::Ready, all())?;
-        talk.wait(State::Connected, all())?;
-        all().for_each(|port| talk.applications[port].order(Order::Quiet));
-        talk.wait(State::Quiet, all())?;
-        let before = self.counted()?;
-        let active = || (0..kinds.len()).map(|pair| self.active(pair));
-        let passive = || active().map(|port| port ^ 1);
-        passive().for_each(|port| talk.applications[port].order(Order::Start));
-        talk.wait(State::Started, passive())?;
-        let busy = self.switch.cpu_time();
-        active().for_each(|port| talk.applications[port].order(Order::Start));
-        talk.finish(active())?;
-        let switch =
-            busy.zip(self.switch.cpu_time()).map(|(before, after)| (after - before).as_secs_f64());
-        for port in passive() {
-            let sent = talk.outcomes[port ^ 1].as_ref().map_or(0, |outcome| outcome.sent);
-            talk.applications[port].order(Order::Stop(sent));
+        let came = talk.measure(kinds);
+        for side in 0..self.hosts.count() {
+            let stopped = self.hosts.ask(side, Ask::Stop);
+            if came.is_ok() {
+                stopped?;
+            }
         }
-        talk.finish(passive())?;
-        let after = self.counted()?;
-        let counted = before
-            .iter()
-            .zip(&after)
-            .map(|(before, after)| [after[0] - before[0], after[1] - before[1]]);
-        let mut of = |port: usize| talk.outcomes[port].take();
-        let pairs = active()
-            .zip(passive())
-            .filter_map(|(active, passive)| Some([of(active)?, of(passive)?]));
-        Ok(Came { outcomes: pairs.collect(), counted: counted.collect(), switch })
+        // What they said before they ended.
+        while self.hosts.hear.try_recv().is_ok() {}
+        came
     }
 
     /// What the kernel has counted on both interfaces of each pair, once nothing comes any more.
-    fn counted(&self) -> Result<Vec<[u64; 2]>, Broken> {
-        let read = || -> Result<Vec<[u64; 2]>, Broken> {
-            let mut all = Vec::new();
-            for active in (0..self.cell.pairs).map(|pair| self.active(pair)) {
-                let [from, to] = [active, active ^ 1].map(|port| &self.namespaces[port]);
-                all.push([from.counters(INTERFACE)?.sent, to.counters(INTERFACE)?.received]);
-            }
-            Ok(all)
-        };
-        let mut last = read()?;
+    fn counted(&mut self) -> Result<Vec<[u64; 2]>, Broken> {
+        let mut last = self.count()?;
         for _ in 0..READS {
-            let now = read()?;
+            let now = self.count()?;
             if now == last {
                 break;
             }
@@ -402,6 +279,24 @@ impl Site<'_> {
         }
         Ok(last)
     }
+
+    fn count(&mut self) -> Result<Vec<[u64; 2]>, Broken> {
+        let mut all = Vec::new();
+        for pair in 0..self.cell.pairs {
+            let active = self.active(pair);
+            let mut of = |port: usize| match self.ask(port, |port| Ask::Counters { port })? {
+                Answer::Counters(counters) => Ok(counters),
+                other => Err(odd(&other)),
+            };
+            all.push([of(active)?.sent, of(active ^ 1)?.received]);
+        }
+        Ok(all)
+    }
+}
+
+/// An answer to what was not asked.
+fn odd(answer: &Answer) -> Broken {
+    Broken::Failed(format!("an answer to another question: {answer:?}"))
 }
 
 /// Reads of counters until they stand still.
@@ -413,19 +308,64 @@ fn ip(port: usize) -> String {
 }
 
 /// What is said by applications.
-struct Talk<'a> {
-    site: &'a Site<'a>,
+struct Talk<'a, 'b, 'c> {
+    site: &'a mut Site<'b, 'c>,
     /// How long applications measure.
     seconds: f64,
-    applications: Vec<Application>,
-    hear: Receiver<(usize, Said)>,
     /// The last state that each was in.
     states: Vec<Option<State>>,
     ended: Vec<bool>,
     outcomes: Vec<Option<Outcome>>,
 }
 
-impl Talk<'_> {
+impl Talk<'_, '_, '_> {
+    fn measure(&mut self, kinds: &[Kind]) -> Result<Came, Broken> {
+        let all = 0..self.states.len();
+        for port in all.clone() {
+            self.site.start(kinds, self.seconds, port)?;
+        }
+        let active: Vec<usize> = (0..kinds.len()).map(|pair| self.site.active(pair)).collect();
+        let passive: Vec<usize> = active.iter().map(|port| port ^ 1).collect();
+        self.wait(State::Ready, all.clone())?;
+        self.wait(State::Connected, all.clone())?;
+        for port in all.clone() {
+            self.order(port, Order::Quiet)?;
+        }
+        self.wait(State::Quiet, all)?;
+        let before = self.site.counted()?;
+        for port in &passive {
+            self.order(*port, Order::Start)?;
+        }
+        self.wait(State::Started, passive.iter().copied())?;
+        let busy = self.site.cpu_time()?;
+        for port in &active {
+            self.order(*port, Order::Start)?;
+        }
+        self.finish(&active)?;
+        let switch = busy.zip(self.site.cpu_time()?).map(|(before, after)| after - before);
+        for port in &passive {
+            let sent = self.outcomes[port ^ 1].as_ref().map_or(0, |outcome| outcome.sent);
+            self.order(*port, Order::Stop(sent))?;
+        }
+        self.finish(&passive)?;
+        let after = self.site.counted()?;
+        let counted = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| [after[0] - before[0], after[1] - before[1]]);
+        let counted = counted.collect();
+        let mut of = |port: usize| self.outcomes[port].take();
+        let pairs = active
+            .iter()
+            .zip(&passive)
+            .filter_map(|(active, passive)| Some([of(*active)?, of(*passive)?]));
+        Ok(Came { outcomes: pairs.collect(), counted, switch })
+    }
+
+    fn order(&mut self, port: usize, order: Order) -> Result<(), Broken> {
+        self.site.ask(port, |port| Ask::Order { port, order }).map(drop)
+    }
+
     /// Waits until each of some applications has come to a state, or further.
     fn wait(&mut self, state: State, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
         let ports: Vec<usize> = ports.collect();
@@ -436,8 +376,7 @@ impl Talk<'_> {
     }
 
     /// Waits until some applications have ended, and what came of them is known.
-    fn finish(&mut self, ports: impl Iterator<Item = usize>) -> Result<(), Broken> {
-        let ports: Vec<usize> = ports.collect();
+    fn finish(&mut self, ports: &[usize]) -> Result<(), Broken> {
         let patience = PATIENCE + Duration::from_secs_f64(2.0 * self.seconds);
         self.hear_until("come to an end", patience, &|talk| {
             ports.iter().copied().find(|port| talk.outcomes[*port].is_none())
@@ -454,21 +393,28 @@ impl Talk<'_> {
         let end = Instant::now() + patience;
         while let Some(port) = missing(self) {
             if self.ended[port] {
-                return Err(self.applications[port].failure());
+                return Err(match self.site.ask(port, |port| Ask::Last { port })? {
+                    Answer::Last(said) => Broken::Failed(said),
+                    other => odd(&other),
+                });
             }
-            match self.hear.recv_timeout(LOOK) {
+            match self.site.hosts.hear.recv_timeout(LOOK) {
                 Ok((port, Said::State(state))) => self.states[port] = Some(state),
                 Ok((port, Said::Outcome(outcome))) => self.outcomes[port] = Some(*outcome),
                 Ok((port, Said::Ended)) => self.ended[port] = true,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Broken::Failed("all applications have ended".into()));
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                // It is looked at while nobody says anything.
+                Err(RecvTimeoutError::Timeout) => {
+                    for side in 0..self.site.hosts.count() {
+                        self.site.hosts.ask(side, Ask::Check)?;
+                    }
+                }
             }
             if (self.site.setting.is_stopped)() {
                 return Err(Broken::Interrupted);
             }
-            self.site.switch.check()?;
             if Instant::now() > end {
                 return Err(Broken::Failed(format!(
                     "after {} s, not all applications {what}: nothing may come through the switch",

@@ -36,7 +36,12 @@ pub struct Matrix {
     pub seconds: Option<f64>,
     /// Seconds before each; none.
     pub warm_up: Option<f64>,
+    /// Whether switches run on two other hosts, so that those of this one do not matter.
+    pub is_elsewhere: bool,
 }
+
+/// The switches between two hosts, if none is named.
+const ELSEWHERE: [&str; 2] = ["linux-bridge", "catena"];
 
 /// Cells that a run may have at most.
 pub const MOST_CELLS: usize = 100_000;
@@ -107,11 +112,15 @@ impl Matrix {
             what: self.what.or(other.what),
             seconds: self.seconds.or(other.seconds),
             warm_up: self.warm_up.or(other.warm_up),
+            is_elsewhere: self.is_elsewhere || other.is_elsewhere,
         }
     }
 
     fn switches(&self) -> Result<Vec<String>, Wrong> {
         let Some(names) = &self.switch else {
+            if self.is_elsewhere {
+                return Ok(ELSEWHERE.map(str::to_string).into());
+            }
             let here = fabric::all().into_iter().filter(|fabric| fabric.look().is_ok());
             let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
             return match here.is_empty() {
@@ -124,6 +133,9 @@ impl Matrix {
         };
         for name in names {
             let found = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
+            if self.is_elsewhere {
+                continue;
+            }
             if let Err(needs) = found.look() {
                 return wrong("switch", format!("{name}: it needs {needs}"));
             }

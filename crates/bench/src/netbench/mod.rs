@@ -5,33 +5,42 @@
 //! own, and throughput and round trips are measured.
 
 pub mod advice;
+mod agent;
 pub mod application;
 mod carrier;
 mod cell;
 pub mod containers;
+mod far;
 mod frame;
+mod hosts;
 mod markdown;
 pub mod matrix;
 mod page;
 mod profile;
 pub mod results;
+mod side;
 pub mod test_set;
 pub mod values;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
 use host::fabric::{self, Fabric};
-use host::{Failure, Journal, Opened, tuning};
+use host::{Failure, Journal, Opened};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+pub use agent::serve;
 pub use carrier::Carrier;
 pub use cell::{read_order, write_state};
 pub use containers::Container;
+pub use far::Reach;
 pub use frame::{Endpoint, SIZES};
+use hosts::Hosts;
+pub use hosts::{Between, HostOf};
 pub use results::Results;
+use side::{Answer, Ask, Broken};
 
 /// What is run: a switch, and how it is loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,6 +137,8 @@ pub struct Request {
     pub containers: Vec<Container>,
     /// The CPUs that may be used.
     pub cpus: Vec<usize>,
+    /// The hosts that are measured between; this one alone if nothing is said.
+    pub between: Option<Between>,
     /// Whether settings of the host stay as they are; else frequencies and interrupts are set while it measures.
     pub keeps_settings: bool,
     /// The program `catena`.
@@ -140,14 +151,8 @@ struct Setting<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl Setting<'_> {
-    /// The cores of applications and of the switch, in every cell alike, also for a switch that has no processes.
-    fn cores(&self, switch: usize) -> (&[usize], &[usize]) {
-        cores(&self.request.cpus, switch)
-    }
-}
-
-/// The cores of applications, and of the switch: the last. Where there are too few, they share all.
+/// The cores of applications, and of the switch: the last, in every cell alike, also for a switch that has no processes. Where
+/// there are too few, they share all.
 fn cores(cpus: &[usize], switch: usize) -> (&[usize], &[usize]) {
     match cpus.len().checked_sub(switch) {
         Some(at @ 1..) => cpus.split_at(at),
@@ -181,38 +186,12 @@ pub enum Event<'a> {
 const FOLDER: &str = "/run/catena/netbench";
 
 impl Request {
-    /// What a reader should know before it runs: cores that are shared.
+    /// What a reader should know before it runs on this host: cores that are shared.
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks: Vec<String> = Vec::new();
-        for cell in &self.cells {
-            let (applications, switch) = cores(&self.cpus, cell.cores);
-            let list = |all: &[usize]| {
-                let all: Vec<String> = all.iter().map(usize::to_string).collect();
-                let plural = if all.len() == 1 { "" } else { "s" };
-                format!("CPU{plural} {}", all.join(","))
-            };
-            let count = 2 * cell.pairs;
-            let remark = if std::ptr::eq(applications, switch) {
-                format!(
-                    "the switch is to have {} of {} CPUs, so nothing is left for applications: both share {}",
-                    cell.cores,
-                    self.cpus.len(),
-                    list(applications)
-                )
-            } else if count > applications.len() {
-                format!(
-                    "{count} applications share {}, in cells of every switch alike; a switch with processes has {}",
-                    list(applications),
-                    list(switch)
-                )
-            } else {
-                continue;
-            };
-            if !remarks.contains(&remark) {
-                remarks.push(remark);
-            }
+        match self.between {
+            Some(_) => Vec::new(),
+            None => shared(&self.cells, &self.cpus, 2),
         }
-        remarks
     }
 
     /// The runs in the order in which they come: each repetition has all cells, in an order of its own.
@@ -226,6 +205,50 @@ impl Request {
         }
         all
     }
+}
+
+/// What a reader should know of cores that are shared on hosts.
+fn remarks(cells: &[Cell], hosts: &Hosts<'_>) -> Vec<String> {
+    let of = |side: usize| {
+        let all = shared(cells, hosts.cpus(side), 2 / hosts.count());
+        let prefix = hosts.prefix(side);
+        all.into_iter().map(move |remark| format!("{prefix}{remark}"))
+    };
+    (0..hosts.count()).flat_map(of).collect()
+}
+
+/// Cores that are shared where each pair has so many applications.
+fn shared(cells: &[Cell], cpus: &[usize], each: usize) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for cell in cells {
+        let (applications, switch) = cores(cpus, cell.cores);
+        let list = |all: &[usize]| {
+            let all: Vec<String> = all.iter().map(usize::to_string).collect();
+            let plural = if all.len() == 1 { "" } else { "s" };
+            format!("CPU{plural} {}", all.join(","))
+        };
+        let count = each * cell.pairs;
+        let remark = if std::ptr::eq(applications, switch) {
+            format!(
+                "the switch is to have {} of {} CPUs, so nothing is left for applications: both share {}",
+                cell.cores,
+                cpus.len(),
+                list(applications)
+            )
+        } else if count > applications.len() {
+            format!(
+                "{count} applications share {}, in cells of every switch alike; a switch with processes has {}",
+                list(applications),
+                list(switch)
+            )
+        } else {
+            continue;
+        };
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+    remarks
 }
 
 /// Takes down what runs have left that ended without doing so; how many these were, and processes that run netbench now.
@@ -249,6 +272,57 @@ pub fn clean() -> Result<(usize, Vec<u32>), Failure> {
     Ok((cleaned, running))
 }
 
+/// The version of the switch of each cell: on two hosts, of both.
+fn switches(
+    request: &Request,
+    hosts: &mut Hosts<'_>,
+) -> Result<Vec<(Box<dyn Fabric>, String)>, String> {
+    let mut known: Vec<(String, String)> = Vec::new();
+    let mut all = Vec::new();
+    for cell in &request.cells {
+        let version = match known.iter().find(|(name, _)| *name == cell.switch) {
+            Some((_, version)) => version.clone(),
+            None => {
+                let mut versions: Vec<String> = Vec::new();
+                for side in 0..hosts.count() {
+                    let version = match hosts.ask(side, Ask::Look(cell.switch.clone())) {
+                        Ok(Answer::Version(version)) => version.unwrap_or_default(),
+                        Ok(_) => String::new(),
+                        Err(why) => return Err(why.to_string()),
+                    };
+                    if !versions.contains(&version) {
+                        versions.push(version);
+                    }
+                }
+                let version = versions.join(" | ");
+                known.push((cell.switch.clone(), version.clone()));
+                version
+            }
+        };
+        all.push((fabric::find(&cell.switch)?, version));
+    }
+    Ok(all)
+}
+
+/// Sets what makes measurements repeatable, on all hosts; what was set, and what was not.
+fn tune(request: &Request, hosts: &mut Hosts<'_>) -> Result<Vec<String>, String> {
+    let mut settings = Vec::new();
+    let of_switch = request.cells.iter().map(|cell| cell.cores).max().unwrap_or(1);
+    for side in 0..hosts.count() {
+        let cpus = hosts.cpus(side).to_vec();
+        let quiet = cores(&cpus, of_switch).1.to_vec();
+        let Answer::Tuned(tuned) =
+            hosts.ask(side, Ask::Tune { cpus, quiet }).map_err(|why| why.to_string())?
+        else {
+            continue;
+        };
+        let not_set = tuned.not_set.into_iter().map(|what| format!("not set: {what}"));
+        let prefix = hosts.prefix(side);
+        settings.extend(tuned.set.into_iter().chain(not_set).map(|what| format!("{prefix}{what}")));
+    }
+    Ok(settings)
+}
+
 /// Runs all cells, but for what `earlier` results have. When it is interrupted, what was measured is reported.
 ///
 /// # Errors
@@ -261,10 +335,14 @@ pub fn measure(
 ) -> Result<Results, String> {
     let mut environment = Machine::unbound()?.environment();
     environment.command = command;
-    let fabrics = request.cells.iter().map(|cell| fabric::find(&cell.switch));
-    let fabrics = fabrics.collect::<Result<Vec<Box<dyn Fabric>>, _>>()?;
+    let go_on = || !is_stopped();
+    let between = request.between.as_ref();
+    let mut hosts = Hosts::reach(&request.program, &request.cpus, between, (is_stopped, &go_on))
+        .map_err(|why| why.to_string())?;
     let setting = Setting { request, is_stopped };
-    let mut results = Results::begin(request, environment, &fabrics);
+    let switches = switches(request, &mut hosts)?;
+    let mut results = Results::begin(request, environment, &switches, hosts.machines());
+    results.remarks = remarks(&request.cells, &hosts);
     if let Some(earlier) = earlier {
         results.take_over(earlier)?;
     }
@@ -277,17 +355,9 @@ pub fn measure(
         }
         None => true,
     });
-    // They are put back when this is dropped.
-    let mut host = None;
+    // They are put back with the hosts.
     if !request.keeps_settings && !runs.is_empty() {
-        let folder = Path::new(FOLDER).join(format!("netbench{}-host", std::process::id()));
-        let of_switch = request.cells.iter().map(|cell| cell.cores).max().unwrap_or(1);
-        let (_, quiet) = setting.cores(of_switch);
-        let words = |why: Failure| why.to_string();
-        let made = host.insert(cell::OwnedResources::begin(&folder).map_err(words)?);
-        let tuned = tuning::tune(made.journal(), &request.cpus, quiet).map_err(words)?;
-        let not_set = tuned.not_set.into_iter().map(|what| format!("not set: {what}"));
-        results.settings = tuned.set.into_iter().chain(not_set).collect();
+        results.settings = tune(request, &mut hosts)?;
     }
     let begin = Instant::now();
     for (number, &at) in runs.iter().enumerate() {
@@ -296,17 +366,16 @@ pub fn measure(
         let cell = &request.cells[at];
         let progress = Progress { run: (number + 1, runs.len()), cell, left };
         watch(&Event::Starts(&progress));
-        let folder = Path::new(FOLDER).join(format!("netbench{}-{number}", std::process::id()));
         let ran = match is_stopped() {
-            true => Err(cell::Broken::Interrupted),
-            false => cell::run(&setting, &*fabrics[at], cell, &folder),
+            true => Err(Broken::Interrupted),
+            false => cell::run(&setting, &mut hosts, cell, number),
         };
         match ran {
             Ok(sample) => results.cells[at].samples.push(sample),
             // Commands in the foreground were interrupted, too.
             Err(_) if is_stopped() => results.interrupted = true,
-            Err(cell::Broken::Interrupted) => results.interrupted = true,
-            Err(cell::Broken::Failed(why)) => {
+            Err(Broken::Interrupted) => results.interrupted = true,
+            Err(Broken::Failed(why)) => {
                 watch(&Event::Failed(&progress, &why));
                 results.cells[at].failures.push(why);
             }
@@ -331,6 +400,7 @@ mod tests {
             seed: 7,
             containers: Vec::new(),
             cpus: cpus.into(),
+            between: None,
             keeps_settings: true,
             program: PathBuf::new(),
         }

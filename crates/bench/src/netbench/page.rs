@@ -352,6 +352,14 @@ impl Results {
         fact("governor", machine.governor.clone().unwrap_or_else(|| "not known".into()));
         fact("isolated CPUs", machine.isolated.clone().unwrap_or_else(|| "none".into()));
         fact("kernel", machine.kernel.clone());
+        for host in &self.hosts {
+            let machine = &host.machine;
+            let of = format!(
+                "{}: {}, {} CPUs, Linux {}, at {}",
+                host.name, machine.processor, machine.cpus, machine.kernel, host.uplink
+            );
+            fact("host", of);
+        }
         if !self.settings.is_empty() {
             fact("settings meanwhile", self.settings.join("; "));
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
 use super::application::Outcome;
+use super::hosts::HostOf;
 use super::{Cell, Container, Request};
 use crate::machine::Environment;
 use crate::report::Percentiles;
@@ -29,6 +30,9 @@ pub struct Results {
     pub repeat: usize,
     /// The containers that were asked for, if some were.
     pub containers: Vec<Container>,
+    /// Two hosts, if it was measured between these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostOf>,
     /// Settings of the host that were changed while it was measured, and those that could not be.
     pub settings: Vec<String>,
     /// Whether it ended before all was measured.
@@ -245,24 +249,27 @@ impl Results {
     pub(super) fn begin(
         request: &Request,
         machine: Environment,
-        fabrics: &[Box<dyn Fabric>],
+        switches: &[(Box<dyn Fabric>, String)],
+        hosts: &[HostOf],
     ) -> Self {
-        let cells = request.cells.iter().zip(fabrics).map(|(cell, fabric)| CellResult {
-            cell: cell.clone(),
-            version: fabric.look().unwrap_or_default(),
-            has_processes: fabric.has_processes(),
-            samples: Vec::new(),
-            failures: Vec::new(),
-        });
+        let cells =
+            request.cells.iter().zip(switches).map(|(cell, (fabric, version))| CellResult {
+                cell: cell.clone(),
+                version: version.clone(),
+                has_processes: fabric.has_processes(),
+                samples: Vec::new(),
+                failures: Vec::new(),
+            });
         Self {
             version: VERSION,
             machine,
             seed: request.seed,
             repeat: request.repeat,
             containers: request.containers.clone(),
+            hosts: hosts.to_vec(),
             settings: Vec::new(),
             interrupted: false,
-            remarks: request.remarks(),
+            remarks: Vec::new(),
             cells: cells.collect(),
         }
     }
@@ -270,10 +277,17 @@ impl Results {
     /// Takes samples of earlier results for cells that are the same, and what these had of other cells.
     ///
     /// # Errors
-    /// If they were measured between other containers.
+    /// If they were measured between other containers or hosts.
     pub(super) fn take_over(&mut self, earlier: Self) -> Result<(), String> {
         if earlier.containers != self.containers {
             let why = "the results that are there were measured between other containers";
+            return Err(format!("{why}: choose another folder"));
+        }
+        let names = |of: &Self| -> Vec<(String, String)> {
+            of.hosts.iter().map(|of| (of.name.clone(), of.uplink.clone())).collect()
+        };
+        if names(&earlier) != names(self) {
+            let why = "the results that are there were measured between other hosts, or on one";
             return Err(format!("{why}: choose another folder"));
         }
         for result in earlier.cells {
@@ -359,6 +373,14 @@ impl Results {
         let seconds = self.common(|cell| cell.seconds);
         let seconds = seconds.map_or(String::new(), |seconds| format!(" of {seconds} s"));
         format!("{} run{plural}{seconds}", self.repeat)
+    }
+
+    /// Between which hosts it was measured, in words, if there were two.
+    fn between(&self) -> String {
+        match &self.hosts[..] {
+            [first, second] => format!(" from {} to {}", first.name, second.name),
+            _ => String::new(),
+        }
     }
 
     /// Cells of which no run went well.
@@ -518,13 +540,14 @@ impl Results {
     pub fn render(&self) -> String {
         let mut out = String::new();
         if let Some(table) = self.throughput_table() {
-            let _ = writeln!(out, "Throughput: medians of {}\n", self.runs());
+            let _ = writeln!(out, "Throughput{}: medians of {}\n", self.between(), self.runs());
             out += &table.render();
         }
         if let Some(table) = self.round_trip_table() {
             let rate = self.common(|cell| cell.latency_rate).map(grouped);
             let rate = rate.map_or(String::new(), |rate| format!(", at {rate} packets/s a pair"));
-            let _ = writeln!(out, "\nRound trips{rate}, since packets were due\n");
+            let _ =
+                writeln!(out, "\nRound trips{}{rate}, since packets were due\n", self.between());
             out += &table.render();
         }
         for advice in self.recommendations() {

@@ -29,11 +29,15 @@ pub struct TestSet {
 const MOST_RUNS: u64 = 1000;
 
 impl TestSet {
-    /// Reads a test set in which a switch has at most so many cores.
+    /// Reads a test set in which a switch has at most so many cores, on this host or elsewhere.
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(file: FileId, text: &str, cores: usize) -> Result<Self, Vec<Diagnostic>> {
+    pub fn parse(
+        file: FileId,
+        text: &str,
+        (cores, is_elsewhere): (usize, bool),
+    ) -> Result<Self, Vec<Diagnostic>> {
         let help = "a test set begins with `kind: TestSet`, and has `sets:`, a list";
         let (written, mut found) =
             Reading::of::<written::TestSet>(file, text, "test-set", Some(help))?;
@@ -55,7 +59,7 @@ impl TestSet {
         let mut sets = Vec::new();
         for set in &written.sets.value {
             let before = found.found.len();
-            let of = matrix(&set.value, &mut found).over(&defaults);
+            let of = Matrix { is_elsewhere, ..matrix(&set.value, &mut found).over(&defaults) };
             // What could not be read is not judged.
             if found.found.len() == before
                 && let Err(wrong) = of.cells(cores)
@@ -121,6 +125,7 @@ fn matrix(written: &written::Matrix, found: &mut Reading) -> Matrix {
         what,
         seconds: written.seconds.as_ref().map(|of| of.value),
         warm_up: written.warm_up.as_ref().map(|of| of.value),
+        is_elsewhere: false,
     }
 }
 
@@ -134,7 +139,7 @@ mod tests {
     fn parse(text: &str) -> Result<TestSet, Vec<Diagnostic>> {
         let mut sources = Sources::new();
         let file = sources.add("set.yaml", text);
-        TestSet::parse(file, text, 2)
+        TestSet::parse(file, text, (2, false))
     }
 
     #[test]

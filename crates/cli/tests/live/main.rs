@@ -11,6 +11,7 @@ mod load;
 mod manners;
 mod namespaces;
 mod netbench;
+mod netbench_hosts;
 mod nic;
 mod privileges;
 mod protocols;

@@ -20,6 +20,14 @@ impl Fabric for Direct {
         kernel_makes("link add name a type veth peer name b", "CONFIG_VETH")
     }
 
+    fn learns(&self) -> bool {
+        false
+    }
+
+    fn is_at(&self, taken: usize, port: usize) -> bool {
+        taken == port ^ 1
+    }
+
     fn taken(&self, port: usize) -> String {
         // It becomes what would be the other end.
         far_end(port ^ 1)

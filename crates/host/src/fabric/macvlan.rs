@@ -7,6 +7,9 @@ use crate::{Failure, Process};
 
 pub(super) struct Macvlan;
 
+/// The interface below.
+const BELOW: &str = "below";
+
 impl Fabric for Macvlan {
     fn name(&self) -> String {
         "macvlan".into()
@@ -24,16 +27,24 @@ impl Fabric for Macvlan {
         Some("learns addresses")
     }
 
-    fn links(&self, ports: usize, _: &[usize]) -> String {
-        let mut text = format!(
-            "link add name below mtu {MTU} type veth peer name other mtu {MTU}\n\
-             link set dev below up\nlink set dev other up\n"
-        );
-        for port in 0..ports {
+    fn taken(&self, _: usize) -> String {
+        BELOW.into()
+    }
+
+    fn links(&self, ports: usize, taken: &[usize]) -> String {
+        // The other end of what is below is of no use.
+        let mut text = match taken.is_empty() {
+            true => format!(
+                "link add name {BELOW} mtu {MTU} type veth peer name other mtu {MTU}\n\
+                 link set dev {BELOW} up\nlink set dev other up\n"
+            ),
+            false => String::new(),
+        };
+        for port in (0..ports).filter(|port| !taken.contains(port)) {
             let (far, mac) = (far_end(port), mac(port));
             let _ = writeln!(
                 text,
-                "link add link below name {far} address {mac} type macvlan mode bridge"
+                "link add link {BELOW} name {far} address {mac} type macvlan mode bridge"
             );
         }
         text

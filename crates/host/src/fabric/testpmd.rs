@@ -24,6 +24,10 @@ impl Fabric for Testpmd {
         true
     }
 
+    fn learns(&self) -> bool {
+        false
+    }
+
     fn unfit_for_chains(&self) -> Option<&'static str> {
         Some(NO_CHECKSUMS)
     }

@@ -1,5 +1,6 @@
 //! `catena netbench`: virtual switches between applications in network namespaces.
 
+mod agent;
 mod application;
 mod run;
 
@@ -42,6 +43,7 @@ enum What {
     Client(Box<application::Application>),
     /// Send packets of 'catena netbench client' back
     Server(Box<application::Application>),
+    Agent(agent::Agent),
 }
 
 /// List switches: which can run here, and what the others need
@@ -150,6 +152,7 @@ impl Netbench {
             What::List(list) => list.json,
             What::Report(report) => report.json,
             What::Clean => false,
+            What::Agent(_) => true,
             What::Send(of) | What::Recv(of) | What::Client(of) | What::Server(of) => of.json,
         }
     }
@@ -176,6 +179,7 @@ pub(crate) fn main(args: &Netbench) -> Result<ExitCode, Failure> {
         What::Recv(application) => application::main(application, Role::Recv),
         What::Client(application) => application::main(application, Role::Client),
         What::Server(application) => application::main(application, Role::Server),
+        What::Agent(agent) => agent::main(agent),
     }
 }
 

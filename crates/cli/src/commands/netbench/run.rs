@@ -11,7 +11,9 @@ use bench::netbench::containers::{self, Container};
 use bench::netbench::matrix::Matrix;
 use bench::netbench::test_set::TestSet;
 use bench::netbench::values::{Rates, Values};
-use bench::netbench::{Cell, Direction, Event, Progress, Request, Results, What, clean, measure};
+use bench::netbench::{
+    Between, Cell, Direction, Event, Progress, Reach, Request, Results, What, clean, measure,
+};
 use clap::Args;
 use dataplane::worker;
 use engine::Disk;
@@ -94,6 +96,19 @@ pub(crate) struct Run {
     /// Leave the host's settings as they are: without it, frequencies and interrupts are set while it measures, and put back
     #[arg(long)]
     keep_settings: bool,
+    /// Measure between two hosts, which are reached by SSH as root: the first of each pair of applications is on the first
+    /// host, its peer on the second. One host alone is the second, and this one the first
+    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', requires = "uplink")]
+    hosts: Vec<String>,
+    /// Interface of each host that leads to the other, and becomes a port of its switch meanwhile; one name is that of both
+    #[arg(long, value_name = "INTERFACE,INTERFACE", value_delimiter = ',', requires = "hosts")]
+    uplink: Vec<String>,
+    /// Configuration of 'ssh' in the place of the user's
+    #[arg(long, value_name = "FILE", requires = "hosts")]
+    ssh_config: Option<PathBuf>,
+    /// Run this program on other hosts; without it, this one is copied there for the time of the run
+    #[arg(long, value_name = "PATH", requires = "hosts")]
+    remote_program: Option<String>,
     /// Seed of the order of runs [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -119,7 +134,8 @@ Exit status:
 
 pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     let (request, left_out) = understand(args)?;
-    if !rustix::process::geteuid().is_root() {
+    let is_here = request.between.as_ref().is_none_or(|between| between.hosts.contains(&None));
+    if is_here && !rustix::process::geteuid().is_root() {
         return Err("network namespaces and links are made by root: use sudo".to_string().into());
     }
     if let Some(folder) = &args.report {
@@ -133,7 +149,10 @@ pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
         outputs::check(file).map_err(|why| format!("--profile-out: {why}"))?;
     }
     let flag = interrupt_flag();
-    let (cleaned, running) = clean().map_err(|why| why.to_string())?;
+    let (cleaned, running) = match is_here {
+        true => clean().map_err(|why| why.to_string())?,
+        false => (0, Vec::new()),
+    };
     if cleaned > 0 {
         print_error("a run was killed: what it left behind is taken down\n");
     }
@@ -248,7 +267,7 @@ fn containers(path: &Path) -> Result<(Vec<Container>, Vec<String>), Failure> {
 }
 
 /// Reads a test set, or a file of containers.
-fn said(path: &Path, cores: usize) -> Result<Said, Failure> {
+fn said(path: &Path, at: (usize, bool)) -> Result<Said, Failure> {
     let mut sources = Sources::new();
     let file = Disk::default().configuration(&mut sources, &path.display().to_string())?;
     let text = Arc::clone(sources.text(file));
@@ -257,7 +276,7 @@ fn said(path: &Path, cores: usize) -> Result<Said, Failure> {
         let set = TestSet { sets: vec![Matrix::default()], ..TestSet::default() };
         return Ok(Said { set, containers: read.0, remarks: read.1 });
     }
-    let set = TestSet::parse(file, &text, cores).map_err(|found| Failure::of(found, sources))?;
+    let set = TestSet::parse(file, &text, at).map_err(|found| Failure::of(found, sources))?;
     let (containers, remarks) = match &set.containers {
         Some(name) => containers(&path.parent().unwrap_or(Path::new("")).join(name))?,
         None => <(Vec<Container>, Vec<String>)>::default(),
@@ -288,19 +307,67 @@ fn matrix(args: &Run) -> Matrix {
         what,
         seconds: args.seconds,
         warm_up: args.warm_up,
+        is_elsewhere: !args.hosts.is_empty(),
     }
 }
+
+/// The hosts that are measured between, if there are two.
+fn between(
+    args: &Run,
+    program: &Path,
+    cpus: Option<&Vec<usize>>,
+) -> Result<Option<Between>, Failure> {
+    let reach = |host: &String| Reach {
+        host: host.clone(),
+        configuration: args.ssh_config.clone(),
+        program: args.remote_program.clone(),
+        own: program.to_path_buf(),
+    };
+    let hosts = match &args.hosts[..] {
+        [] => return Ok(None),
+        [second] => [None, Some(reach(second))],
+        [first, second] if first == second => {
+            return Err(Failure::Usage(format!("--hosts: both are {first}")));
+        }
+        [first, second] => [Some(reach(first)), Some(reach(second))],
+        _ => return Err(Failure::Usage("--hosts: takes one host or two".into())),
+    };
+    if let Some(host) = args.hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
+        return Err(Failure::Usage(format!("--hosts: '{host}' is no host")));
+    }
+    let uplinks = match &args.uplink[..] {
+        [both] => [both.clone(), both.clone()],
+        [first, second] => [first.clone(), second.clone()],
+        _ => return Err(Failure::Usage("--uplink: takes an interface of each host".into())),
+    };
+    if let Some(name) = uplinks.iter().find(|name| !host::is_interface_name(name)) {
+        return Err(Failure::Usage(format!("--uplink: '{name}' is no name of an interface")));
+    }
+    Ok(Some(Between { hosts, uplinks, cpus: cpus.cloned() }))
+}
+
+/// CPUs of a host at most.
+const MOST_CPUS: usize = 1024;
 
 /// What is to be measured, and remarks about what is not.
 fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
     let all = worker::cpus();
     let Said { mut set, containers, remarks } = match &args.file {
-        Some(path) => said(path, all.len())?,
+        Some(path) => said(path, (all.len(), !args.hosts.is_empty()))?,
         None => Said::default(),
     };
-    let cpus = match args.cores.as_ref().or(set.cores.as_ref()) {
-        Some(text) => cores::parse(text, &all).map_err(Failure::Usage)?,
-        None => all,
+    let chosen = match args.cores.as_ref().or(set.cores.as_ref()) {
+        // The CPUs of other hosts are known there.
+        Some(text) if !args.hosts.is_empty() => {
+            Some(cores::parse(text, &(0..MOST_CPUS).collect::<Vec<_>>()).map_err(Failure::Usage)?)
+        }
+        Some(text) => Some(cores::parse(text, &all).map_err(Failure::Usage)?),
+        None => None,
+    };
+    let cpus = match (&chosen, args.hosts.is_empty()) {
+        (Some(chosen), _) => chosen.clone(),
+        (None, true) => all,
+        (None, false) => (0..MOST_CPUS).collect(),
     };
     if set.sets.is_empty() {
         set.sets.push(Matrix::default());
@@ -308,6 +375,10 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
     let mut cells: Vec<Cell> = Vec::new();
     for set in &set.sets {
         let mut matrix = matrix(args).over(set);
+        if !containers.is_empty() && !args.hosts.is_empty() {
+            let why = "--hosts: the containers of a file are all of one host";
+            return Err(Failure::Usage(why.into()));
+        }
         if !containers.is_empty() {
             if matrix.pairs.is_some() || matrix.what.is_some() {
                 let why =
@@ -335,6 +406,8 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
     let repeat = args.repeat.map(usize::from).or(set.repeat).unwrap_or(3);
     let seed = args.seed.or(set.seed).unwrap_or(1);
     let keeps_settings = args.keep_settings;
-    let request = Request { cells, repeat, seed, containers, cpus, keeps_settings, program };
+    let between = between(args, &program, chosen.as_ref())?;
+    let request =
+        Request { cells, repeat, seed, containers, cpus, between, keeps_settings, program };
     Ok((request, remarks))
 }
