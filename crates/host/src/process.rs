@@ -215,6 +215,12 @@ impl Process {
         }
     }
 
+    /// Whether a process that is known by its number ends within so much time.
+    pub fn has_ended_in(number: u32, most: Duration) -> bool {
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        Self::open(number).is_none_or(|process| process.has_ended(most))
+    }
+
     /// Sends SIGTERM to a process that is known by its number, and waits for its end; whether it ended.
     pub(crate) fn stop(number: u32) -> bool {
         let Some(process) = Self::open(number) else { return true };

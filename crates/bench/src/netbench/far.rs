@@ -88,21 +88,25 @@ impl Reach {
         let mut command = self.ssh(&copy());
         command.stdin(own).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut ssh = command.spawn().map_err(|why| self.failed(&absent(&why)))?;
-        let output = std::thread::spawn(read(ssh.stdout.take()));
-        let errors = std::thread::spawn(read(ssh.stderr.take()));
-        let status = loop {
-            match ssh.try_wait() {
-                Ok(None) if is_stopped() => {
+        let (give, take) = channel();
+        let (output, errors) = (read(ssh.stdout.take()), read(ssh.stderr.take()));
+        std::thread::spawn(move || {
+            let errors = std::thread::spawn(errors);
+            let _ = give.send((output(), errors.join().unwrap_or_default()));
+        });
+        let (output, errors) = loop {
+            match take.recv_timeout(LOOK) {
+                Ok(said) => break said,
+                Err(RecvTimeoutError::Disconnected) => break Default::default(),
+                Err(RecvTimeoutError::Timeout) if is_stopped() => {
                     let _ = ssh.kill();
                     let _ = ssh.wait();
                     return Err(Broken::Interrupted);
                 }
-                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                Ok(Some(status)) => break status,
-                Err(why) => return Err(self.failed(&why.to_string())),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         };
-        let [output, errors] = [output, errors].map(|of| of.join().unwrap_or_default());
+        let status = ssh.wait().map_err(|why| self.failed(&why.to_string()))?;
         let path = output.lines().last().map(str::trim).filter(|path| path.starts_with('/'));
         match (status.success(), path) {
             (true, Some(path)) => Ok(path.to_string()),
@@ -221,11 +225,11 @@ fn listen(
 ) {
     let own = (env!("CARGO_PKG_VERSION"), option_env!("CATENA_COMMIT"));
     for line in BufReader::new(from).lines().map_while(Result::ok) {
-        if let Ok(Versioned { hello: Version { version, commit } }) = serde_json::from_str(&line) {
-            if (version.as_str(), commit.as_deref()) != own {
-                let _ = greet.send(Greeted::Other(version, commit));
-                return;
-            }
+        if let Ok(Versioned { hello: Version { version, commit } }) = serde_json::from_str(&line)
+            && (version.as_str(), commit.as_deref()) != own
+        {
+            let _ = greet.send(Greeted::Other(version, commit));
+            return;
         }
         // Shells may print what they like before.
         match serde_json::from_str(&line) {
@@ -297,8 +301,9 @@ impl Drop for Far {
         // The agent ends when nobody asks any more.
         drop(self.asks.take());
         let begin = Instant::now();
-        while begin.elapsed() < END && matches!(self.ssh.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(5));
+        while begin.elapsed() < END
+            && !matches!(self.answers.recv_timeout(LOOK), Err(RecvTimeoutError::Disconnected))
+        {
         }
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();

@@ -1,6 +1,6 @@
 //! The hosts that cells run on: this one alone, or two with a link between them.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -57,7 +57,7 @@ const HERE: &str = "this host";
 impl<'a> Hosts<'a> {
     /// Reaches all of them. `go_on` is the opposite of `is_stopped`.
     pub(super) fn reach(
-        program: &PathBuf,
+        program: &Path,
         cpus: &[usize],
         between: Option<&'a Between>,
         (is_stopped, go_on): (&'a dyn Fn() -> bool, &'a dyn Fn() -> bool),
@@ -67,7 +67,7 @@ impl<'a> Hosts<'a> {
         let mut hosts = Self { all, between, cpus, machines, is_stopped, say, hear };
         let Some(between) = between else {
             let hear = hosts.hear(0);
-            hosts.all.push(Host::Here(Side::new(program.clone(), go_on, hear)));
+            hosts.all.push(Host::Here(Side::new(program.to_path_buf(), go_on, hear)));
             return Ok(hosts);
         };
         hosts.cpus.clear();
@@ -75,7 +75,7 @@ impl<'a> Hosts<'a> {
             let hear = hosts.hear(side);
             let (name, hello) = match reach {
                 None => {
-                    hosts.all.push(Host::Here(Side::new(program.clone(), go_on, hear)));
+                    hosts.all.push(Host::Here(Side::new(program.to_path_buf(), go_on, hear)));
                     (HERE, Hello::own().map_err(Broken::Failed)?)
                 }
                 Some(reach) => {

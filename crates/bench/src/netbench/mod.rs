@@ -272,11 +272,11 @@ pub fn clean() -> Result<(usize, Vec<u32>), Failure> {
     Ok((cleaned, running))
 }
 
-/// The version of the switch of each cell: on two hosts, of both.
-fn switches(
-    request: &Request,
-    hosts: &mut Hosts<'_>,
-) -> Result<Vec<(Box<dyn Fabric>, String)>, String> {
+/// A switch, and its version: on two hosts, those of both.
+type Versioned = (Box<dyn Fabric>, String);
+
+/// The switches of cells.
+fn switches(request: &Request, hosts: &mut Hosts<'_>) -> Result<Vec<Versioned>, String> {
     let mut known: Vec<(String, String)> = Vec::new();
     let mut all = Vec::new();
     for cell in &request.cells {

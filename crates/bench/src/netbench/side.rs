@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use host::fabric::{self, INTERFACE, Joins, Ports, Running};
 use host::tuning::{self, Tuned};
-use host::{Counters, Failure, Journal, Namespace};
+use host::{Counters, Failure, Journal, Namespace, Process};
 use serde::{Deserialize, Serialize};
 
 use super::application::{Order, Outcome, Role, State};
@@ -141,6 +141,8 @@ struct Application {
 
 /// How long another run may take to give an interface back.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The time between looks whether it is there.
+const LOOK: Duration = Duration::from_millis(50);
 /// Lines of a log that are shown.
 pub(super) const LINES: usize = 3;
 
@@ -337,14 +339,14 @@ impl<'a> Side<'a> {
                 return Ok(());
             };
             let (_, running) = clean()?;
-            let is_used = running.iter().any(|process| *process != std::process::id());
-            if !is_used || begin.elapsed() > PATIENCE {
+            let other = running.into_iter().find(|process| *process != std::process::id());
+            let Some(other) = other.filter(|_| begin.elapsed() < PATIENCE) else {
                 return Err(Broken::Failed(format!("--uplink {name}: {why}")));
-            }
+            };
             if !(self.go_on)() {
                 return Err(Broken::Interrupted);
             }
-            std::thread::sleep(Duration::from_millis(20));
+            Process::has_ended_in(other, LOOK);
         }
     }
 
