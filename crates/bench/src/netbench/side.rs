@@ -208,7 +208,19 @@ struct Site {
     applications: Vec<Option<Application>>,
     switch: Running,
     namespaces: Vec<Namespace>,
+    /// Namespaces whose interface may stand on the uplink, which goes back without it.
+    on_uplink: Vec<Namespace>,
     journal: OwnedResources,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.applications.clear();
+        for namespace in &self.on_uplink {
+            // The kernel removes namespaces later, and what is in them.
+            let _ = namespace.ip(self.journal.journal(), &format!("link del dev {INTERFACE}"));
+        }
+    }
 }
 
 /// The host that this process runs on.
@@ -319,14 +331,17 @@ impl<'a> Side<'a> {
             &self.program,
             self.go_on,
         )?;
-        let mut macs = Vec::new();
+        let (mut macs, mut on_uplink) = (Vec::new(), Vec::new());
         for (port, namespace) in namespaces.iter().enumerate() {
             running.connect(journal.journal(), port, namespace, INTERFACE)?;
             let is_uplink = taken.iter().any(|(taken, _)| switch.is_at(*taken, port));
             macs.push(is_uplink.then(|| namespace.mac(INTERFACE)).transpose()?);
+            if of.uplink.is_some() && !is_uplink {
+                on_uplink.push(namespace.clone());
+            }
         }
         let applications = namespaces.iter().map(|_| None).collect();
-        self.site = Some(Site { applications, switch: running, namespaces, journal });
+        self.site = Some(Site { applications, switch: running, namespaces, on_uplink, journal });
         Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs })
     }
 
