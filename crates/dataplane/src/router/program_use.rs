@@ -44,8 +44,10 @@ const GAIN: f32 = 0.98;
 /// A flow cache still fills if its warmth grows by more than chance may do: by so much over the root of the packets that it
 /// was asked about, a hundredth for a first trial's.
 const WARMER: f32 = 0.4;
-/// By so many more hits shows what they save.
-const MORE_HITS: f32 = 0.1;
+/// By so many more hits shows what they save. With less, what it takes to make entries hides that.
+const MORE_HITS: f32 = 0.5;
+/// As long as that is not known, a program takes no more bursts to fill its flow cache.
+const MOST_UNKNOWN: u32 = 1 << 12;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -128,6 +130,8 @@ pub(super) struct Preference {
     /// the part that had one and the nanoseconds per packet of the program.
     warmest: f32,
     cold: Option<(f32, f32)>,
+    /// Bursts that the program took to fill its flow cache since it last did not.
+    filling: u32,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -146,6 +150,7 @@ impl Default for Preference {
             began: Warmth::default(),
             warmest: 0.0,
             cold: None,
+            filling: 0,
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -217,7 +222,8 @@ impl Preference {
             };
             if by != self.by {
                 (self.by, self.interval) = (by, LEAST / 2);
-                (self.warming, self.warmest, self.cold) = (WARMING, 0.0, None);
+                (self.warmest, self.cold) = (0.0, None);
+                (self.warming, self.filling) = (WARMING, 0);
             }
             let (loss, bursts, expected) = match self.by {
                 By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
@@ -233,9 +239,10 @@ impl Preference {
                 self.warmest = self.warmest.max(new.progress());
                 if fills && self.may_win(hits, [program, elements]) {
                     self.warming = MOST_WARMING.min(self.warming * 2);
+                    self.filling += self.warming;
                     self.interval = LEAST;
                 } else {
-                    self.warming = WARMING;
+                    (self.warming, self.filling) = (WARMING, 0);
                 }
             }
         }
@@ -243,12 +250,12 @@ impl Preference {
     }
 
     /// Whether the program may take less time than its elements once all packets have an entry, given the part that has one
-    /// and what both take. Unless more have one than in the first trial nothing is known: it may, until it had its most bursts.
+    /// and what both take.
     fn may_win(&mut self, hits: f32, [program, elements]: [f32; 2]) -> bool {
         let (before, cold) = *self.cold.get_or_insert((hits, program));
         let more = hits - before;
         if more < MORE_HITS {
-            return self.warming < MOST_WARMING;
+            return self.filling < MOST_UNKNOWN;
         }
         program - (cold - program) / more * (1.0 - hits) < elements * GAIN
     }
