@@ -3,12 +3,19 @@
 //! A fabric runs in a namespace of its own. It has so many ports, and cores that its processes are bound to. What is
 //! connected to a port gets an interface, `eth0`, with the MAC address of that port.
 
+mod bess;
 mod catena;
 mod direct;
+mod ipvlan;
 mod linux_bridge;
 mod macvlan;
 mod ovs;
+mod snabb;
+mod sriov;
+mod steps;
 mod testpmd;
+mod vale;
+mod vpp;
 mod xdp_redirect;
 
 use std::fmt::Write as _;
@@ -16,6 +23,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+pub use steps::{Step, shown};
 
 use crate::process::run;
 use crate::{Failure, Journal, Namespace, Process, log, scheduler};
@@ -81,11 +90,37 @@ pub trait Fabric: Sync + Send {
         text
     }
 
+    /// Whether it runs in Catena's tests. Others are made by the manuals of what they run.
+    fn is_tested(&self) -> bool {
+        true
+    }
+
+    /// What starts it once its links are there, step by step.
+    ///
+    /// # Errors
+    /// If something that is read for it is not there.
+    fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure>;
+
     /// Starts it once its links are there; its processes.
     ///
     /// # Errors
     /// What did not start.
-    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure>;
+    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
+        steps::execute(self.steps(&at.plan(), ports)?, at)
+    }
+}
+
+/// Where a fabric is, or would be.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// The folder of its files.
+    folder: &'a Path,
+    namespace: &'a Namespace,
+    /// The cores of its processes.
+    cores: &'a [usize],
+    /// The program `catena`.
+    program: &'a Path,
+    joins: Joins,
 }
 
 /// Why programs cannot be joined by some: interfaces of theirs leave checksums half done.
@@ -117,6 +152,13 @@ pub struct Site<'a> {
     go_on: &'a dyn Fn() -> bool,
 }
 
+impl<'a> Site<'a> {
+    fn plan(&self) -> Plan<'a> {
+        let Self { journal, namespace, cores, program, joins, .. } = *self;
+        Plan { folder: journal.folder(), namespace, cores, program, joins }
+    }
+}
+
 /// The name of a fabric's files in the journal's folder. No NF has it: it has a dot.
 const LOG: &str = "the.switch";
 
@@ -141,12 +183,19 @@ pub fn all() -> Vec<Box<dyn Fabric>> {
         Box::new(direct::Direct),
         Box::new(linux_bridge::LinuxBridge),
         Box::new(macvlan::Macvlan),
+        Box::new(ipvlan::Ipvlan),
         Box::new(xdp_redirect::XdpRedirect),
         Box::new(ovs::Ovs::AF_PACKET),
         Box::new(ovs::Ovs::AF_XDP),
+        Box::new(ovs::Ovs::DPDK),
         Box::new(testpmd::Testpmd),
         Box::new(catena::Switch::AF_XDP),
         Box::new(catena::Switch::AF_PACKET),
+        Box::new(vpp::Vpp),
+        Box::new(snabb::Snabb),
+        Box::new(bess::Bess),
+        Box::new(sriov::Sriov::default()),
+        Box::new(vale::Vale),
     ]
 }
 
@@ -160,6 +209,9 @@ pub fn find(name: &str) -> Result<Box<dyn Fabric>, String> {
             true => Ok(Box::new(catena::Switch::chain(file.into()))),
             false => Err(format!("there is no chain {file}")),
         };
+    }
+    if let Some(interface) = name.strip_prefix("sriov:") {
+        return Ok(Box::new(sriov::Sriov::of(interface)));
     }
     let mut all = all();
     let names: Vec<String> = all.iter().map(|fabric| fabric.name()).collect();
@@ -188,6 +240,18 @@ fn kernel_makes(commands: &str, option: &str) -> Result<String, String> {
     }
 }
 
+/// The version of a program that is run, or that it is needed, and where it comes from.
+fn version_of(program: &str, ask: &[&str], name: &str, from: &str) -> Result<String, String> {
+    match run(Command::new(program).args(ask), "") {
+        Ok(said) | Err(Failure::Command(_, said)) if !said.contains("No such file") => {
+            let word =
+                said.split_whitespace().find(|word| word.contains(|c: char| c.is_ascii_digit()));
+            Ok(format!("{name} {}", word.unwrap_or("of an unknown version")))
+        }
+        _ => Err(format!("the program {program} ({from})")),
+    }
+}
+
 /// The ports of a fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports<'a> {
@@ -204,6 +268,44 @@ impl Ports<'_> {
     pub fn learning(count: usize) -> Self {
         Self { count, taken: &[], joins: Joins::All }
     }
+}
+
+/// Lines of a shell that would start a fabric, and connect namespaces to its first ports.
+///
+/// # Errors
+/// If something that is read for it is not there.
+pub fn lines(
+    fabric: &dyn Fabric,
+    (folder, name): (&Path, &str),
+    connected: &[String],
+    cores: &[usize],
+    program: &Path,
+) -> Result<String, Failure> {
+    let namespace = Namespace::planned(name);
+    let mut text = String::new();
+    for name in connected.iter().map(String::as_str).chain([name]) {
+        let _ = writeln!(
+            text,
+            "ip netns add {name}\nip netns exec {name} sysctl -q -w net.ipv6.conf.default.disable_ipv6=1"
+        );
+    }
+    let ports = connected.len();
+    text += &steps::ip(name, &fabric.links(ports, &[]));
+    let plan = Plan { folder, namespace: &namespace, cores, program, joins: Joins::All };
+    for step in fabric.steps(&plan, ports)? {
+        text += &step.lines(name);
+    }
+    for (port, to) in connected.iter().enumerate() {
+        let far = far_end(port);
+        let _ = writeln!(text, "ip -n {name} link set dev {far} netns {to}");
+        text += &steps::ip(to, &named(&far, INTERFACE));
+    }
+    Ok(text)
+}
+
+/// Commands of `ip` that give an interface that has come to a namespace its name there.
+fn named(far: &str, name: &str) -> String {
+    format!("link set dev {far} name {name}\nlink set dev {name} up\n")
 }
 
 /// A fabric that runs.
@@ -261,7 +363,7 @@ impl Running {
         let far = far_end(port);
         journal.moves_interface(&far, to, name)?;
         self.namespace.ip(journal, &format!("link set dev {far} netns {}", to.name))?;
-        to.ip(journal, &format!("link set dev {far} name {name}\nlink set dev {name} up"))
+        to.ip(journal, &named(&far, name))
     }
 
     /// Gives the namespace of this process the interface of a port, under a name.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use layout::{Blobs, Descriptor, Index, kind};
 
+pub(crate) use pack::lay_out;
 pub use pack::{Packed, Program, pack};
 
 /// The label that says which version of the NF ABI an image's program has.

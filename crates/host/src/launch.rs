@@ -16,7 +16,7 @@ use crate::{Failure, Journal, Namespace, Process, cgroup};
 
 pub(crate) use elements::Elements;
 pub(crate) use native::Native;
-pub(crate) use runc::{Container, Runc, delete_all};
+pub(crate) use runc::{Container, Runc, delete_all, journal_files, state};
 
 /// An NF that is to start.
 #[derive(Debug)]

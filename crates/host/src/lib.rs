@@ -10,6 +10,7 @@
 mod cgroup;
 mod chain;
 mod confine;
+pub mod container;
 pub mod doctor;
 pub mod fabric;
 mod failure;

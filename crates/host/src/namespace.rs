@@ -98,6 +98,11 @@ impl Namespace {
         named
     }
 
+    /// One that is only spoken of.
+    pub(crate) fn planned(name: &str) -> Self {
+        Self { name: name.into(), number: 0 }
+    }
+
     /// Its file.
     pub(crate) fn file(&self) -> PathBuf {
         Self::path(&self.name)

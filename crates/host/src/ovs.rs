@@ -17,6 +17,23 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 const DATABASE: &str = "--db=unix:db.sock";
 
+/// How its ports have frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access<'a> {
+    /// By AF_PACKET.
+    AfPacket,
+    /// By AF_XDP, which threads on these cores poll.
+    AfXdp(&'a [usize]),
+    /// By DPDK's driver for AF_PACKET, which threads on these cores poll.
+    Dpdk(&'a [usize]),
+}
+
+/// Where Debian has the switch that is built with DPDK.
+pub(crate) const WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
+/// The file of the switch's number.
+const PID: &str = "ovs-vswitchd.pid";
+
 /// What its bridge does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bridge {
@@ -46,56 +63,87 @@ impl OpenVSwitch {
         Self { folder: folder.to_path_buf() }
     }
 
-    /// Starts it in a namespace; interfaces there become its ports of these numbers: by AF_XDP, if there are cores that poll
-    /// them.
+    /// Starts it in a namespace; interfaces there become its ports of these numbers.
     pub(crate) fn start(
         &self,
         journal: &Journal,
         namespace: &Namespace,
         does: Bridge,
         ports: &[(String, u32)],
-        polls: &[usize],
+        access: Access<'_>,
     ) -> Result<(), Failure> {
         std::fs::create_dir(&self.folder).map_err(Failure::at(&self.folder))?;
-        let tool = |program: &str| journal.marked(self.tool(program));
-        run(tool("ovsdb-tool").args(["create", "conf.db", SCHEMA]), "")?;
-        let daemon = ["--detach", "--no-chdir", "--log-file", "-vconsole:off", "-vsyslog:off"];
-        let mut database = tool("ovsdb-server");
-        run(
-            database.args(["--remote=punix:db.sock", "--pidfile"]).args(daemon).arg("conf.db"),
-            "",
-        )?;
+        for command in self.commands(namespace, does, ports, access) {
+            run(&mut journal.marked(command), "")?;
+        }
+        Ok(())
+    }
+
+    /// The commands that start it, once its folder is there.
+    pub(crate) fn commands(
+        &self,
+        namespace: &Namespace,
+        does: Bridge,
+        ports: &[(String, u32)],
+        access: Access<'_>,
+    ) -> Vec<Command> {
+        let mut create = self.tool("ovsdb-tool");
+        create.args(["create", "conf.db", SCHEMA]);
+        let daemon = ["--detach", "--no-chdir", "-vconsole:off", "-vsyslog:off"];
+        let mut database = self.tool("ovsdb-server");
+        database.args(["--remote=punix:db.sock", "--pidfile", "--log-file"]);
+        database.args(daemon).arg("conf.db");
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
         // Frames from servers have a tag in front of those that hosts set.
         let mut set = vec!["set".to_string(), "Open_vSwitch".into(), ".".into()];
-        match polls {
-            // Ports by AF_XDP leave nothing to interfaces.
-            [] => set.push("other_config:userspace-tso-enable=true".into()),
-            cores => {
-                let mask = cores.iter().fold(0u128, |mask, core| mask | 1 << core);
-                set.push(format!("other_config:pmd-cpu-mask={mask:#x}"));
+        if let Access::AfXdp(cores) | Access::Dpdk(cores) = access {
+            let mask = cores.iter().fold(0u128, |mask, core| mask | 1 << core);
+            set.push(format!("other_config:pmd-cpu-mask={mask:#x}"));
+        }
+        match access {
+            Access::AfPacket => set.push("other_config:userspace-tso-enable=true".into()),
+            // Its ports leave nothing to interfaces.
+            Access::AfXdp(_) => {}
+            Access::Dpdk(_) => {
+                set.push("other_config:dpdk-init=true".into());
+                // Pages of usual size do, as nothing is given to a card.
+                let memory = "--no-pci --no-huge --legacy-mem -m 512 --no-telemetry";
+                set.push(format!("other_config:dpdk-extra={memory}"));
             }
         }
         set.push("other_config:vlan-limit=2".into());
-        run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init", "--"]).args(set), "")?;
-        let mut vswitchd = tool("ip");
-        vswitchd.args(["netns", "exec", &namespace.name, "ovs-vswitchd", "--disable-system"]);
-        run(vswitchd.arg("--pidfile").args(daemon).arg("unix:db.sock"), "")?;
+        let mut init = self.tool("ovs-vsctl");
+        init.args([DATABASE, "--no-wait", "init", "--"]).args(set);
+        let mut vswitchd = self.tool("ip");
+        vswitchd.args(["netns", "exec", &namespace.name]);
+        match access {
+            Access::Dpdk(_) => vswitchd.arg(WITH_DPDK).env("RUNTIME_DIRECTORY", &self.folder),
+            _ => vswitchd.arg("ovs-vswitchd"),
+        };
+        vswitchd.args(["--disable-system", &format!("--pidfile={PID}")]);
+        vswitchd.arg("--log-file=ovs-vswitchd.log").args(daemon).arg("unix:db.sock");
         let add = ["--timeout=60", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE];
-        let mut bridge = tool("ovs-vsctl");
+        let mut bridge = self.tool("ovs-vsctl");
         bridge.arg(DATABASE).args(add).arg("datapath-type=netdev");
         bridge.arg(match does {
             Bridge::Entries => "fail-mode=secure",
             Bridge::Learning => "fail-mode=standalone",
         });
-        for (name, number) in ports {
+        for (at, (name, number)) in ports.iter().enumerate() {
             bridge.args(["--", "add-port", BRIDGE, name, "--", "set", "interface", name]);
             bridge.arg(format!("ofport_request={number}"));
-            if !polls.is_empty() {
-                bridge.args(["type=afxdp", &format!("options:n_rxq={LINK_QUEUES}")]);
+            match access {
+                Access::AfPacket => {}
+                Access::AfXdp(_) => {
+                    bridge.args(["type=afxdp", &format!("options:n_rxq={LINK_QUEUES}")]);
+                }
+                Access::Dpdk(_) => {
+                    let device = format!("options:dpdk-devargs=net_af_packet{at},iface={name}");
+                    bridge.args(["type=dpdk", &device]);
+                }
             }
         }
-        run(&mut bridge, "").map(drop)
+        vec![create, database, init, vswitchd, bridge]
     }
 
     /// Has what comes at ports 1, 3, and so on leave at the next, and in reverse.
@@ -118,7 +166,7 @@ impl OpenVSwitch {
 
     /// The process that forwards.
     pub(crate) fn process(&self) -> Result<Process, Failure> {
-        let path = self.folder.join("ovs-vswitchd.pid");
+        let path = self.folder.join(PID);
         let text = std::fs::read_to_string(&path).map_err(Failure::at(&path))?;
         let process = text.trim().parse().ok().and_then(Process::open);
         process.ok_or_else(|| Failure::Impossible("ovs-vswitchd has ended".into()))

@@ -11,7 +11,7 @@ use std::process::Command;
 use ir::topology::{Address, Host, PortName, Topology};
 
 use crate::namespace::{is_interface_name, is_name};
-use crate::ovs::{BRIDGE, Bridge};
+use crate::ovs::{Access, BRIDGE, Bridge};
 use crate::process::run;
 use crate::{Failure, Journal, Namespace, OpenVSwitch};
 
@@ -203,7 +203,7 @@ impl Plan {
                 journal.link(path, &there.socket())?;
                 let mut ports = ports.clone();
                 ports.retain(|(port, _)| self.has_link(name, port));
-                there.start(journal, namespace, Bridge::Entries, &ports, &[])?;
+                there.start(journal, namespace, Bridge::Entries, &ports, Access::AfPacket)?;
             }
         }
         go_on()

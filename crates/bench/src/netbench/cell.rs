@@ -78,6 +78,8 @@ struct Came {
     counted: Vec<[u64; 2]>,
     /// The processor time of the switch in seconds.
     switch: Option<f64>,
+    /// Seconds that each application took to start.
+    starts: Vec<f64>,
 }
 
 impl Site<'_, '_> {
@@ -117,6 +119,7 @@ impl Site<'_, '_> {
                 self.measure(&kinds, cell.warm_up)?;
             }
             let came = self.measure(&kinds, cell.seconds)?;
+            sample.container_seconds.extend(&came.starts);
             let of = |kind: Kind| {
                 let chosen = kinds.iter().enumerate().filter(move |(_, of)| **of == kind);
                 chosen.map(|(pair, _)| pair)
@@ -157,12 +160,7 @@ impl Site<'_, '_> {
 
     /// The port of the application of a pair that sends or asks.
     fn active(&self, pair: usize) -> usize {
-        let is_back = match self.cell.direction {
-            Direction::There => false,
-            Direction::Back => true,
-            Direction::Both => pair % 2 == 1,
-        };
-        2 * pair + usize::from(is_back)
+        active(self.cell.direction, pair)
     }
 
     /// The addresses of the application at a port.
@@ -177,20 +175,13 @@ impl Site<'_, '_> {
     /// host's stack needs, where it carries packets. Without it the stack keeps out.
     fn address(&mut self) -> Result<(), Broken> {
         for port in 0..2 * self.cell.pairs {
-            let mut commands = String::new();
-            let ((ip, own), (other_ip, other)) = (self.addresses(port), self.addresses(port ^ 1));
             let (_, place) = self.hosts.place(port);
-            if self.macs[port].is_none() && own != mac(place) {
-                let _ = writeln!(commands, "link set dev {INTERFACE} address {own}");
+            let mut commands = String::new();
+            let all = [port, port ^ 1].map(|port| self.addresses(port));
+            if self.macs[port].is_none() && all[0].1 != mac(place) {
+                let _ = writeln!(commands, "link set dev {INTERFACE} address {}", all[0].1);
             }
-            if matches!(self.carrier, Carrier::Udp { .. }) {
-                let _ = writeln!(
-                    commands,
-                    "address add {ip}/32 dev {INTERFACE}\n\
-                     route add {other_ip}/32 dev {INTERFACE} src {ip}\n\
-                     neigh replace {other_ip} lladdr {other} dev {INTERFACE} nud permanent"
-                );
-            }
+            commands += &for_stack(self.carrier, &all);
             if !commands.is_empty() {
                 self.ask(port, |port| Ask::Ip { port, commands })?;
             }
@@ -205,32 +196,21 @@ impl Site<'_, '_> {
             Kind::RoundTrips => (Role::Client, Some(cell.latency_rate), cell.latency_burst),
         };
         let role = if port == self.active(pair) { role } else { role.peer() };
-        let mut words = Vec::new();
-        for port in [port, port ^ 1] {
-            let (ip, mac) = self.addresses(port);
-            words.extend([ip, mac]);
-        }
         let (side, place) = self.hosts.place(port);
         let (cores, _) = super::cores(self.hosts.cpus(side), cell.cores);
-        let cpu = cores[place % cores.len()];
-        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-        if matches!(self.carrier, Carrier::Frames(_)) {
-            option("raw", INTERFACE.into());
-        }
-        option("io", cell.io.clone());
-        option("size", cell.size.to_string());
-        option("burst", burst.to_string());
-        option("seconds", seconds.to_string());
-        option("cpu", cpu.to_string());
-        option("stream", pair.to_string());
-        rate.iter().for_each(|rate| option("rate", rate.to_string()));
-        let shares = 2 * cell.pairs / self.hosts.count() > cores.len();
-        option("poll", if shares { "sleep" } else { "adaptive" }.into());
+        let runs = Runs {
+            addresses: [port, port ^ 1].map(|port| self.addresses(port)),
+            cpu: cores[place % cores.len()],
+            shares: 2 * cell.pairs / self.hosts.count() > cores.len(),
+            pair,
+            rate,
+            burst,
+            seconds,
+        };
+        let mut words = runs.words(cell, self.carrier);
         words.push("--orders".into());
-        if cell.touches {
-            words.push("--touch".into());
-        }
-        self.ask(port, |port| Ask::Start { port, role, pair, words }).map(drop)
+        let container = cell.container.clone();
+        self.ask(port, |port| Ask::Start { port, role, pair, container, words }).map(drop)
     }
 
     /// The processor time of all switches, in seconds.
@@ -254,6 +234,7 @@ impl Site<'_, '_> {
             states: vec![None; count],
             ended: vec![false; count],
             outcomes: vec![None; count],
+            starts: Vec::new(),
         };
         let came = talk.measure(kinds);
         for side in 0..self.hosts.count() {
@@ -294,6 +275,68 @@ impl Site<'_, '_> {
     }
 }
 
+/// The port of the application of a pair that sends or asks.
+pub(super) fn active(direction: Direction, pair: usize) -> usize {
+    let is_back = match direction {
+        Direction::There => false,
+        Direction::Back => true,
+        Direction::Both => pair % 2 == 1,
+    };
+    2 * pair + usize::from(is_back)
+}
+
+/// Commands of `ip` that give a namespace what the host's stack needs, where it carries packets.
+pub(super) fn for_stack(carrier: &Carrier, addresses: &[(String, String); 2]) -> String {
+    let [(ip, _), (other_ip, other)] = addresses;
+    match carrier {
+        Carrier::Udp { .. } => format!(
+            "address add {ip}/32 dev {INTERFACE}\n\
+             route add {other_ip}/32 dev {INTERFACE} src {ip}\n\
+             neigh replace {other_ip} lladdr {other} dev {INTERFACE} nud permanent\n"
+        ),
+        Carrier::Frames(_) => String::new(),
+    }
+}
+
+/// How an application is run.
+pub(super) struct Runs {
+    /// Its own IP and MAC address, and its peer's.
+    pub(super) addresses: [(String, String); 2],
+    pub(super) cpu: usize,
+    /// Whether its core has others.
+    pub(super) shares: bool,
+    pub(super) pair: usize,
+    pub(super) rate: Option<u64>,
+    pub(super) burst: usize,
+    pub(super) seconds: f64,
+}
+
+impl Runs {
+    /// Its words behind its role.
+    pub(super) fn words(&self, cell: &Cell, carrier: &Carrier) -> Vec<String> {
+        let mut words = Vec::new();
+        for (ip, mac) in &self.addresses {
+            words.extend([ip.clone(), mac.clone()]);
+        }
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        if matches!(carrier, Carrier::Frames(_)) {
+            option("raw", INTERFACE.into());
+        }
+        option("io", cell.io.clone());
+        option("size", cell.size.to_string());
+        option("burst", self.burst.to_string());
+        option("seconds", self.seconds.to_string());
+        option("cpu", self.cpu.to_string());
+        option("stream", self.pair.to_string());
+        self.rate.iter().for_each(|rate| option("rate", rate.to_string()));
+        option("poll", if self.shares { "sleep" } else { "adaptive" }.into());
+        if cell.touches {
+            words.push("--touch".into());
+        }
+        words
+    }
+}
+
 /// An answer to what was not asked.
 fn odd(answer: &Answer) -> Broken {
     Broken::Failed(format!("an answer to another question: {answer:?}"))
@@ -303,7 +346,7 @@ fn odd(answer: &Answer) -> Broken {
 const READS: usize = 20;
 
 /// The address of the application at a port, of the network for benchmarks (RFC 2544).
-fn ip(port: usize) -> String {
+pub(super) fn ip(port: usize) -> String {
     format!("198.18.{}.{}", port / 250, port % 250 + 1)
 }
 
@@ -316,6 +359,8 @@ struct Talk<'a, 'b, 'c> {
     states: Vec<Option<State>>,
     ended: Vec<bool>,
     outcomes: Vec<Option<Outcome>>,
+    /// Seconds that each took until its interface was open.
+    starts: Vec<f64>,
 }
 
 impl Talk<'_, '_, '_> {
@@ -359,7 +404,8 @@ impl Talk<'_, '_, '_> {
             .iter()
             .zip(&passive)
             .filter_map(|(active, passive)| Some([of(*active)?, of(*passive)?]));
-        Ok(Came { outcomes: pairs.collect(), counted, switch })
+        let outcomes = pairs.collect();
+        Ok(Came { outcomes, counted, switch, starts: std::mem::take(&mut self.starts) })
     }
 
     fn order(&mut self, port: usize, order: Order) -> Result<(), Broken> {
@@ -399,7 +445,12 @@ impl Talk<'_, '_, '_> {
                 });
             }
             match self.site.hosts.hear.recv_timeout(LOOK) {
-                Ok((port, Said::State(state))) => self.states[port] = Some(state),
+                Ok((port, Said::State(state, seconds))) => {
+                    if state == State::Ready {
+                        self.starts.push(seconds);
+                    }
+                    self.states[port] = Some(state);
+                }
                 Ok((port, Said::Outcome(outcome))) => self.outcomes[port] = Some(*outcome),
                 Ok((port, Said::Ended)) => self.ended[port] = true,
                 Err(RecvTimeoutError::Disconnected) => {

@@ -35,8 +35,8 @@ pub struct HostOf {
 
 /// A host.
 enum Host<'a> {
-    Here(Side<'a>),
-    Far(Far),
+    Here(Box<Side<'a>>),
+    Far(Box<Far>),
 }
 
 /// All hosts, and what their applications say.
@@ -67,7 +67,7 @@ impl<'a> Hosts<'a> {
         let mut hosts = Self { all, between, cpus, machines, is_stopped, say, hear };
         let Some(between) = between else {
             let hear = hosts.hear(0);
-            hosts.all.push(Host::Here(Side::new(program.to_path_buf(), go_on, hear)));
+            hosts.all.push(Host::Here(Box::new(Side::new(program.to_path_buf(), go_on, hear))));
             return Ok(hosts);
         };
         hosts.cpus.clear();
@@ -75,13 +75,17 @@ impl<'a> Hosts<'a> {
             let hear = hosts.hear(side);
             let (name, hello) = match reach {
                 None => {
-                    hosts.all.push(Host::Here(Side::new(program.to_path_buf(), go_on, hear)));
+                    hosts.all.push(Host::Here(Box::new(Side::new(
+                        program.to_path_buf(),
+                        go_on,
+                        hear,
+                    ))));
                     (HERE, Hello::own().map_err(Broken::Failed)?)
                 }
                 Some(reach) => {
                     let far = reach.connect(is_stopped, hear)?;
                     let hello = far.hello.clone();
-                    hosts.all.push(Host::Far(far));
+                    hosts.all.push(Host::Far(Box::new(far)));
                     (reach.host.as_str(), hello)
                 }
             };
@@ -111,7 +115,7 @@ impl<'a> Hosts<'a> {
             let reach = self.between.and_then(|between| between.hosts[side].as_ref());
             if let Some(reach) = reach.filter(|_| far.is_lost()) {
                 let far = reach.connect(self.is_stopped, self.hear(side))?;
-                self.all[side] = Host::Far(far);
+                self.all[side] = Host::Far(Box::new(far));
             }
         }
         while self.hear.try_recv().is_ok() {}

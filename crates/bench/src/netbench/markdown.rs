@@ -34,6 +34,9 @@ impl Results {
         if let Some(table) = self.round_trip_table() {
             let _ = writeln!(text, "\n## Round trips\n\n{}", table.markdown());
         }
+        if let Some(table) = self.start_table() {
+            let _ = writeln!(text, "\n## Start\n\n{}", table.markdown());
+        }
         let (figures, left_out) = self.figures();
         let _ = writeln!(text, "\n## Figures\n");
         let mut files = Vec::new();

@@ -1,6 +1,6 @@
 //! A matrix: the values that each parameter of a cell has. Each combination is a cell.
 
-use host::fabric;
+use host::{container, fabric};
 
 use super::values::{Rates, Values};
 use super::{Carrier, Cell, Direction, SIZES, What};
@@ -8,7 +8,7 @@ use super::{Carrier, Cell, Direction, SIZES, What};
 /// Values of the parameters. What is not said is as in [`Matrix::default`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
-    /// Switches; all that are here.
+    /// Switches; all that are here and tested.
     pub switch: Option<Vec<String>>,
     /// Pairs of applications; 1.
     pub pairs: Option<Values>,
@@ -36,7 +36,9 @@ pub struct Matrix {
     pub seconds: Option<f64>,
     /// Seconds before each; none.
     pub warm_up: Option<f64>,
-    /// Whether switches run on two other hosts, so that those of this one do not matter.
+    /// What applications run in; namespaces alone.
+    pub container: Option<Vec<String>>,
+    /// Whether switches need not be here: they run on two other hosts, or are only spoken of.
     pub is_elsewhere: bool,
 }
 
@@ -112,6 +114,7 @@ impl Matrix {
             what: self.what.or(other.what),
             seconds: self.seconds.or(other.seconds),
             warm_up: self.warm_up.or(other.warm_up),
+            container: self.container.or(other.container),
             is_elsewhere: self.is_elsewhere || other.is_elsewhere,
         }
     }
@@ -121,7 +124,9 @@ impl Matrix {
             if self.is_elsewhere {
                 return Ok(ELSEWHERE.map(str::to_string).into());
             }
-            let here = fabric::all().into_iter().filter(|fabric| fabric.look().is_ok());
+            let here = fabric::all()
+                .into_iter()
+                .filter(|fabric| fabric.is_tested() && fabric.look().is_ok());
             let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
             return match here.is_empty() {
                 true => wrong(
@@ -170,6 +175,16 @@ impl Matrix {
         for io in &ios {
             io.parse::<Carrier>().map_err(|why| Wrong { parameter: "io", why })?;
         }
+        let containers = self.container.clone().unwrap_or_else(|| vec![super::plain()]);
+        for name in &containers {
+            let found =
+                container::find(name).map_err(|why| Wrong { parameter: "container", why })?;
+            if let Err(needs) = found.look()
+                && !self.is_elsewhere
+            {
+                return wrong("container", format!("{name}: it needs {needs}"));
+            }
+        }
         let directions = self.direction.clone().unwrap_or_else(|| vec![Direction::There]);
         let whole = self.seconds.map_or(Ok(1.0), |value| seconds("seconds", value, 0.01))?;
         let warm_up = self.warm_up.map_or(Ok(0.0), |value| seconds("warm-up", value, 0.0))?;
@@ -183,6 +198,7 @@ impl Matrix {
             latency_bursts.as_ref().map_or(1, Vec::len),
             rates.len(),
             cores.len(),
+            containers.len(),
         ];
         let count = lengths.into_iter().fold(1, usize::saturating_mul);
         if count > MOST_CELLS {
@@ -203,6 +219,7 @@ impl Matrix {
             what: self.what.unwrap_or(What::Both),
             seconds: whole,
             warm_up,
+            container: super::plain(),
         }];
         each(&mut cells, &switches, |cell, of| cell.switch = of);
         each(&mut cells, &ios, |cell, of| cell.io = of);
@@ -215,6 +232,7 @@ impl Matrix {
         }
         each(&mut cells, &rates, |cell, of| cell.rate = of);
         each(&mut cells, &cores, |cell, of| cell.cores = of);
+        each(&mut cells, &containers, |cell, of| cell.container = of);
         Ok(cells)
     }
 }

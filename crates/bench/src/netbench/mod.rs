@@ -10,6 +10,7 @@ pub mod application;
 mod carrier;
 mod cell;
 pub mod containers;
+mod dry;
 mod far;
 mod frame;
 mod hosts;
@@ -35,6 +36,7 @@ pub use agent::serve;
 pub use carrier::Carrier;
 pub use cell::{read_order, write_state};
 pub use containers::Container;
+pub use dry::dry_run;
 pub use far::Reach;
 pub use frame::{Endpoint, SIZES};
 use hosts::Hosts;
@@ -73,6 +75,14 @@ pub struct Cell {
     pub seconds: f64,
     /// Seconds of the same load before each, whose packets do not count.
     pub warm_up: f64,
+    /// What applications run in, as container runtimes are called.
+    #[serde(default = "plain")]
+    pub container: String,
+}
+
+/// The containers that netbench makes without any program.
+fn plain() -> String {
+    "plain".into()
 }
 
 /// Who of a pair sends, or asks.
@@ -190,7 +200,11 @@ impl Request {
     pub fn remarks(&self) -> Vec<String> {
         match self.between {
             Some(_) => Vec::new(),
-            None => shared(&self.cells, &self.cpus, 2),
+            None => {
+                let mut all = shared(&self.cells, &self.cpus, 2);
+                all.extend(untested(&self.cells));
+                all
+            }
         }
     }
 
@@ -214,7 +228,18 @@ fn remarks(cells: &[Cell], hosts: &Hosts<'_>) -> Vec<String> {
         let prefix = hosts.prefix(side);
         all.into_iter().map(move |remark| format!("{prefix}{remark}"))
     };
-    (0..hosts.count()).flat_map(of).collect()
+    let mut all: Vec<String> = (0..hosts.count()).flat_map(of).collect();
+    all.extend(untested(cells));
+    all
+}
+
+/// Switches that no test of Catena runs.
+fn untested(cells: &[Cell]) -> Vec<String> {
+    let mut names: Vec<&str> = cells.iter().map(|cell| cell.switch.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| fabric::find(name).is_ok_and(|fabric| !fabric.is_tested()));
+    names.iter().map(|name| format!("{name} is untested: no test of Catena runs it")).collect()
 }
 
 /// Cores that are shared where each pair has so many applications.

@@ -64,6 +64,9 @@ pub struct CellResult {
 pub struct Sample {
     /// Seconds until the switch ran and all namespaces were connected.
     pub start_seconds: f64,
+    /// Seconds that each application's container took, until the application had its interface open.
+    #[serde(default)]
+    pub container_seconds: Vec<f64>,
     /// Throughput, if it was measured.
     pub throughput: Option<Throughput>,
     /// Round trips, if they were measured.
@@ -391,7 +394,7 @@ impl Results {
 
     /// Names of what differs between cells, and how a cell has it.
     pub(super) fn dimensions(&self) -> Vec<Named> {
-        let all: [Named; 12] = [
+        let all: [Named; 13] = [
             ("pairs", |cell| format!("{0}vs{0}", cell.pairs)),
             ("bytes", |cell| cell.size.to_string()),
             ("burst", |cell| cell.burst.to_string()),
@@ -404,6 +407,7 @@ impl Results {
             ("touch", |cell| if cell.touches { "yes" } else { "no" }.into()),
             ("s", |cell| cell.seconds.to_string()),
             ("warm-up", |cell| cell.warm_up.to_string()),
+            ("container", |cell| cell.container.clone()),
         ];
         let differs = |of: fn(&Cell) -> String| {
             let mut cells = self.cells.iter().map(|result| of(&result.cell));
@@ -502,6 +506,47 @@ impl Results {
         (!table.is_empty()).then_some(table)
     }
 
+    /// The table of how long it took until there were switches and containers.
+    pub fn start_table(&self) -> Option<Table> {
+        let titles = [
+            "switch",
+            "container",
+            "pairs",
+            "network ms",
+            "least–greatest",
+            "container ms",
+            "least–greatest",
+        ];
+        let mut table = Table::titled(&titles);
+        let mut kinds: Vec<(&str, &str, usize)> = Vec::new();
+        for result in self.sorted() {
+            let kind = (&*result.cell.switch, &*result.cell.container, result.cell.pairs);
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        for kind in kinds {
+            let is_it =
+                |of: &&CellResult| (&*of.cell.switch, &*of.cell.container, of.cell.pairs) == kind;
+            let samples = || self.cells.iter().filter(is_it).flat_map(|of| &of.samples);
+            let networks: Vec<f64> = samples().map(|of| of.start_seconds).collect();
+            let containers: Vec<f64> =
+                samples().flat_map(|of| &of.container_seconds).copied().collect();
+            if networks.is_empty() || containers.is_empty() {
+                continue;
+            }
+            let (switch, container, pairs) = kind;
+            let mut row = vec![switch.to_string(), container.into(), format!("{pairs}vs{pairs}")];
+            for spread in [networks, containers].map(Spread::of) {
+                let millis = |seconds: f64| format!("{:.1}", seconds * 1e3);
+                row.push(millis(spread.median));
+                row.push(format!("{}–{}", millis(spread.least), millis(spread.greatest)));
+            }
+            table.cells(row);
+        }
+        (!table.is_empty()).then_some(table)
+    }
+
     /// The table of Ara's statements.
     pub fn statements_table(&self) -> Table {
         let mut table = Table::new(["statement", "here", "figures"]);
@@ -550,6 +595,13 @@ impl Results {
                 writeln!(out, "\nRound trips{}{rate}, since packets were due\n", self.between());
             out += &table.render();
         }
+        if let Some(table) = self.start_table() {
+            let _ = writeln!(
+                out,
+                "\nStart: of a switch with its namespaces, and of an application's container\n"
+            );
+            out += &table.render();
+        }
         for advice in self.recommendations() {
             let _ = writeln!(out, "\n{advice}");
         }
@@ -572,7 +624,7 @@ impl Results {
     pub fn csv(&self) -> String {
         let mut out = String::from(
             "switch,version,pairs,size,burst,latency_burst,rate,latency_rate,cores,io,direction,touches,seconds,warm_up,\
-             sample,start_seconds,attempted_rate,sent_rate,received_rate,sent,received,lost,overrun,duplicates,\
+             container,sample,start_seconds,container_seconds,attempted_rate,sent_rate,received_rate,sent,received,lost,overrun,duplicates,\
              reordered,sender_ns,receiver_ns,switch_ns,trips,trips_lost,p50_ns,p99_ns,p99_99_ns,max_ns,client_ns,\
              server_ns,latency_switch_ns\n",
         );
@@ -586,12 +638,18 @@ impl Results {
                 let _ = write!(
                     out,
                     "{},{},{pairs},{size},{burst},{latency_burst},{rate},{latency_rate},{cores},{},{direction},{touches},\
-                     {seconds},{warm_up},{},{:.6}",
+                     {seconds},{warm_up},{},{},{:.6},{}",
                     quoted(switch),
                     quoted(&result.version),
                     quoted(io),
+                    result.cell.container,
                     number + 1,
-                    sample.start_seconds
+                    sample.start_seconds,
+                    match sample.container_seconds.is_empty() {
+                        true => String::new(),
+                        false =>
+                            format!("{:.6}", Spread::of(sample.container_seconds.clone()).median),
+                    }
                 );
                 let optional =
                     |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.1}"));

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use host::container::{self, Place, Root, Runtime};
 use host::fabric::{self, INTERFACE, Joins, Ports, Running};
 use host::tuning::{self, Tuned};
 use host::{Counters, Failure, Journal, Namespace, Process};
@@ -60,7 +61,7 @@ pub(super) enum Ask {
     /// Runs commands of `ip` in the namespace at a port.
     Ip { port: usize, commands: String },
     /// Starts an application there.
-    Start { port: usize, role: Role, pair: usize, words: Vec<String> },
+    Start { port: usize, role: Role, pair: usize, container: String, words: Vec<String> },
     /// Tells it something.
     Order { port: usize, order: Order },
     /// What the kernel counted on its interface.
@@ -119,7 +120,8 @@ pub(super) enum Answer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
-    State(State),
+    /// Its state, so many seconds after its start.
+    State(State, f64),
     Outcome(Box<Outcome>),
     /// It has ended.
     Ended,
@@ -133,6 +135,8 @@ struct Application {
     role: Role,
     pair: usize,
     child: Child,
+    container: Box<dyn Runtime>,
+    namespace: Namespace,
     orders: Option<ChildStdin>,
     /// Reads what it says, to its end.
     reader: Option<JoinHandle<()>>,
@@ -173,11 +177,14 @@ impl Application {
     }
 }
 
-impl Drop for Application {
-    fn drop(&mut self) {
+impl Application {
+    /// Ends it, of which nothing is heard after this.
+    fn end(mut self, journal: &Journal, program: &Path) {
+        drop(self.orders.take());
         let _ = self.child.kill();
+        let place = Place { journal, namespace: &self.namespace, program, root: None };
+        self.container.end(&place);
         let _ = self.child.wait();
-        // Nothing is heard of it after this.
         self.reader.take().map(JoinHandle::join);
     }
 }
@@ -210,12 +217,23 @@ struct Site {
     namespaces: Vec<Namespace>,
     /// Namespaces whose interface may stand on the uplink, which goes back without it.
     on_uplink: Vec<Namespace>,
+    /// The program `catena`.
+    program: PathBuf,
     journal: OwnedResources,
+}
+
+impl Site {
+    /// Ends all applications.
+    fn stop(&mut self) {
+        for application in self.applications.iter_mut().filter_map(Option::take) {
+            application.end(self.journal.journal(), &self.program);
+        }
+    }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.applications.clear();
+        self.stop();
         for namespace in &self.on_uplink {
             // The kernel removes namespaces later, and what is in them.
             let _ = namespace.ip(self.journal.journal(), &format!("link del dev {INTERFACE}"));
@@ -232,11 +250,13 @@ pub(super) struct Side<'a> {
     /// Settings, which are put back with it.
     settings: Option<OwnedResources>,
     site: Option<Site>,
+    /// The files of containers, and what they go with.
+    root: Option<(Root, OwnedResources)>,
 }
 
 impl<'a> Side<'a> {
     pub(super) fn new(program: PathBuf, go_on: &'a dyn Fn() -> bool, hear: Hear) -> Self {
-        Self { program, go_on, hear, settings: None, site: None }
+        Self { program, go_on, hear, settings: None, site: None, root: None }
     }
 
     /// Does what is asked for.
@@ -257,7 +277,9 @@ impl<'a> Side<'a> {
                 namespace.ip(site.journal.journal(), &commands)?;
                 Ok(Answer::Done)
             }
-            Ask::Start { port, role, pair, words } => self.start(port, role, pair, &words),
+            Ask::Start { port, role, pair, container, words } => {
+                self.start(port, (role, pair), &container, words)
+            }
             Ask::Order { port, order } => {
                 let application = at(&mut self.site()?.applications, port)?;
                 application.iter_mut().for_each(|application| application.order(order));
@@ -281,7 +303,7 @@ impl<'a> Side<'a> {
                 Ok(Answer::Last(said.unwrap_or_else(|| "it was not started".into())))
             }
             Ask::Stop => {
-                self.site()?.applications.iter_mut().for_each(|of| *of = None);
+                self.site()?.stop();
                 Ok(Answer::Done)
             }
             Ask::End => {
@@ -341,7 +363,9 @@ impl<'a> Side<'a> {
             }
         }
         let applications = namespaces.iter().map(|_| None).collect();
-        self.site = Some(Site { applications, switch: running, namespaces, on_uplink, journal });
+        let program = self.program.clone();
+        let switch = running;
+        self.site = Some(Site { applications, switch, namespaces, on_uplink, program, journal });
         Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs })
     }
 
@@ -365,32 +389,52 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// The files of containers, which are made once.
+    fn root(&mut self) -> Result<Root, Failure> {
+        if let Some((root, _)) = &self.root {
+            return Ok(root.clone());
+        }
+        let name = format!("netbench{}-files", std::process::id());
+        let mut made = OwnedResources::begin(&name)?;
+        let root = Root::of(&self.program, made.journal())?;
+        self.root = Some((root.clone(), made));
+        Ok(root)
+    }
+
     fn start(
         &mut self,
         port: usize,
-        role: Role,
-        pair: usize,
-        words: &[String],
+        (role, pair): (Role, usize),
+        container: &str,
+        words: Vec<String>,
     ) -> Result<Answer, Broken> {
+        let container = container::find(container).map_err(Broken::Failed)?;
+        let root = container.has_root().then(|| self.root()).transpose()?;
         let (program, hear) = (self.program.clone(), Arc::clone(&self.hear));
         let site = self.site()?;
-        let mut command = at(&mut site.namespaces, port)?.command(&program);
-        command.args(["netbench", &role.to_string()]).args(words);
+        let namespace = at(&mut site.namespaces, port)?.clone();
         let journal = site.journal.journal();
         let log = journal.folder().join(format!("{port}.log"));
         let file = File::create(&log)
             .map_err(|why| Broken::Failed(format!("{}: {why}", log.display())))?;
+        let mut arguments = vec!["netbench".to_string(), role.to_string()];
+        arguments.extend(words);
+        let begin = Instant::now();
+        let place =
+            Place { journal, namespace: &namespace, program: &program, root: root.as_ref() };
+        let mut command = container.command(&place, &arguments)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
-        let mut command = journal.marked(command);
-        let failed = |why| Broken::Failed(format!("{}: {why}", program.display()));
         // What interrupts this process is not for its applications, which end when nobody has orders for them.
-        let mut child = command.process_group(0).spawn().map_err(failed)?;
+        let spawned = command.process_group(0).spawn();
+        let mut child = spawned.map_err(|why| {
+            Broken::Failed(format!("{}: {why}", command.get_program().to_string_lossy()))
+        })?;
         let orders = child.stdin.take();
         let reader = child.stdout.take().map(|output| {
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     let what = match serde_json::from_str::<State>(&format!("\"{line}\"")) {
-                        Ok(state) => Some(Said::State(state)),
+                        Ok(state) => Some(Said::State(state, begin.elapsed().as_secs_f64())),
                         Err(_) => serde_json::from_str(&line).ok().map(Said::Outcome),
                     };
                     what.into_iter().for_each(|what| hear(port, what));
@@ -398,7 +442,11 @@ impl<'a> Side<'a> {
                 hear(port, Said::Ended);
             })
         });
-        site.applications[port] = Some(Application { role, pair, child, orders, reader, log });
+        let application =
+            Application { role, pair, child, container, namespace, orders, reader, log };
+        if let Some(before) = site.applications[port].replace(application) {
+            before.end(site.journal.journal(), &program);
+        }
         Ok(Answer::Done)
     }
 }

@@ -125,6 +125,7 @@ fn matrix(written: &written::Matrix, found: &mut Reading) -> Matrix {
         what,
         seconds: written.seconds.as_ref().map(|of| of.value),
         warm_up: written.warm_up.as_ref().map(|of| of.value),
+        container: names(written.container.as_ref()),
         is_elsewhere: false,
     }
 }

@@ -2,9 +2,9 @@
 //! otherwise.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Fabric, Joins, LOG, Site, near_end};
+use super::{Fabric, Joins, LOG, Plan, Site, Step, near_end};
 use crate::launch::Elements;
 use crate::{Failure, Process};
 
@@ -80,29 +80,49 @@ impl Fabric for Switch {
         Ok(format!("Catena {}", env!("CARGO_PKG_VERSION")))
     }
 
-    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
-        let folder = at.journal.folder();
-        let file = match &self.chain {
-            Some(file) => file.canonicalize().map_err(Failure::at(file))?,
-            None => {
-                let file = folder.join(format!("{LOG}.click"));
-                let text = match at.joins {
-                    Joins::All => learning(ports),
-                    Joins::Pairs => pairs(ports),
-                };
-                std::fs::write(&file, text).map_err(Failure::at(&file))?;
-                file
-            }
-        };
+    fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
+        let (file, text) = self.file(at, ports)?;
+        let mut steps: Vec<Step> =
+            text.map(|text| Step::Write(file.clone(), text)).into_iter().collect();
         let interfaces: Vec<String> = (0..ports).map(near_end).collect();
-        let elements = Elements {
-            program: at.program,
-            file: &file,
-            io: self.io,
-            interfaces: &interfaces,
-            cores: at.cores,
-            name: LOG,
-        };
+        let command = self.elements(at, &file, &interfaces).command(at.namespace);
+        steps.push(Step::Start(command));
+        Ok(steps)
+    }
+
+    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
+        let plan = at.plan();
+        let (file, text) = self.file(&plan, ports)?;
+        if let Some(text) = text {
+            std::fs::write(&file, text).map_err(Failure::at(&file))?;
+        }
+        let interfaces: Vec<String> = (0..ports).map(near_end).collect();
+        // Its interfaces are open when it is there.
+        let elements = self.elements(&plan, &file, &interfaces);
         Ok(vec![elements.start(at.namespace, at.journal, at.go_on)?])
+    }
+}
+
+impl Switch {
+    /// The file of the chain, and its text if it is made.
+    fn file(&self, at: &Plan<'_>, ports: usize) -> Result<(PathBuf, Option<String>), Failure> {
+        if let Some(file) = &self.chain {
+            return Ok((file.canonicalize().map_err(Failure::at(file))?, None));
+        }
+        let text = match at.joins {
+            Joins::All => learning(ports),
+            Joins::Pairs => pairs(ports),
+        };
+        Ok((at.folder.join(format!("{LOG}.click")), Some(text)))
+    }
+
+    fn elements<'a>(
+        &self,
+        at: &Plan<'a>,
+        file: &'a Path,
+        interfaces: &'a [String],
+    ) -> Elements<'a> {
+        let Plan { program, cores, .. } = *at;
+        Elements { program, file, io: self.io, interfaces, cores, name: LOG }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Fabric, MTU, QUEUES, Site, far_end, kernel_makes, mac};
-use crate::{Failure, Process};
+use super::{Fabric, MTU, Plan, QUEUES, Step, far_end, kernel_makes, mac};
+use crate::Failure;
 
 pub(super) struct Direct;
 
@@ -47,7 +47,7 @@ impl Fabric for Direct {
         text
     }
 
-    fn start(&self, _: &Site<'_>, _: usize) -> Result<Vec<Process>, Failure> {
+    fn steps(&self, _: &Plan<'_>, _: usize) -> Result<Vec<Step>, Failure> {
         Ok(Vec::new())
     }
 }

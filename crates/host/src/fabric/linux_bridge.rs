@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Fabric, Joins, Site, kernel_makes, near_end};
-use crate::{Failure, Process};
+use super::{Fabric, Joins, Plan, Step, kernel_makes, near_end};
+use crate::Failure;
 
 pub(super) struct LinuxBridge;
 
@@ -20,7 +20,7 @@ impl Fabric for LinuxBridge {
         kernel_makes("link add name a type bridge", "CONFIG_BRIDGE")
     }
 
-    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
+    fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
         let of_one = match at.joins {
             Joins::All => ports,
             Joins::Pairs => 2,
@@ -38,7 +38,6 @@ impl Fabric for LinuxBridge {
             }
             let _ = writeln!(text, "link set dev br{bridge} up");
         }
-        at.namespace.ip(at.journal, &text)?;
-        Ok(Vec::new())
+        Ok(vec![Step::Ip(text)])
     }
 }

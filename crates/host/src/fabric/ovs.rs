@@ -1,9 +1,10 @@
-//! `ovs`: Open vSwitch as a learning switch, with its userspace datapath, over AF_PACKET or AF_XDP.
+//! `ovs`: Open vSwitch as a learning switch, with its userspace datapath, over AF_PACKET, AF_XDP or DPDK.
 
+use std::path::Path;
 use std::process::Command;
 
-use super::{Fabric, Joins, NO_CHECKSUMS, Site, near_end};
-use crate::ovs::{Bridge, OpenVSwitch};
+use super::{Fabric, Joins, NO_CHECKSUMS, Plan, Site, Step, near_end, steps};
+use crate::ovs::{Access, Bridge, OpenVSwitch, WITH_DPDK};
 use crate::process::run;
 use crate::{Failure, Process};
 
@@ -11,22 +12,53 @@ use crate::{Failure, Process};
 pub(super) struct Ovs {
     name: &'static str,
     summary: &'static str,
-    /// Whether they are by AF_XDP, which threads of its own poll.
-    is_xdp: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AfPacket,
+    AfXdp,
+    Dpdk,
 }
 
 impl Ovs {
     pub(super) const AF_PACKET: Self = Self {
         name: "ovs",
         summary: "Open vSwitch's userspace datapath, over AF_PACKET",
-        is_xdp: false,
+        kind: Kind::AfPacket,
     };
 
     pub(super) const AF_XDP: Self = Self {
         name: "ovs-af-xdp",
         summary: "Open vSwitch's userspace datapath, over AF_XDP",
-        is_xdp: true,
+        kind: Kind::AfXdp,
     };
+
+    pub(super) const DPDK: Self = Self {
+        name: "ovs-dpdk",
+        summary: "Open vSwitch with DPDK, over DPDK's driver for AF_PACKET",
+        kind: Kind::Dpdk,
+    };
+
+    fn access<'a>(&self, cores: &'a [usize]) -> Access<'a> {
+        match self.kind {
+            Kind::AfPacket => Access::AfPacket,
+            Kind::AfXdp => Access::AfXdp(cores),
+            Kind::Dpdk => Access::Dpdk(cores),
+        }
+    }
+
+    fn ports(count: usize) -> Vec<(String, u32)> {
+        (0..count).map(|port| (near_end(port), port as u32 + 1)).collect()
+    }
+}
+
+fn does(joins: Joins) -> Bridge {
+    match joins {
+        Joins::All => Bridge::Learning,
+        Joins::Pairs => Bridge::Entries,
+    }
 }
 
 impl Fabric for Ovs {
@@ -43,28 +75,42 @@ impl Fabric for Ovs {
     }
 
     fn unfit_for_chains(&self) -> Option<&'static str> {
-        self.is_xdp.then_some(NO_CHECKSUMS)
+        (self.kind != Kind::AfPacket).then_some(NO_CHECKSUMS)
     }
 
     fn look(&self) -> Result<String, String> {
         OpenVSwitch::is_here().map_err(|why| why.to_string())?;
-        let said = run(Command::new("ovs-vswitchd").arg("--version"), "");
+        let program = match self.kind {
+            Kind::Dpdk if !Path::new(WITH_DPDK).exists() => {
+                return Err(format!("the program {WITH_DPDK} (Debian: openvswitch-switch-dpdk)"));
+            }
+            Kind::Dpdk => WITH_DPDK,
+            _ => "ovs-vswitchd",
+        };
+        let said = run(Command::new(program).arg("--version"), "");
         let said = said.map_err(|why| why.to_string())?;
-        let version = said.lines().next().and_then(|line| line.split_whitespace().last());
-        Ok(format!("Open vSwitch {}", version.unwrap_or("of an unknown version")))
+        let mut words = said.lines().filter_map(|line| line.split_whitespace().last());
+        let version = words.next().unwrap_or("of an unknown version");
+        let with = said.lines().find(|line| line.starts_with("DPDK "));
+        let with = with.filter(|_| self.kind == Kind::Dpdk);
+        let with = with.map_or(String::new(), |dpdk| format!(" with {dpdk}"));
+        Ok(format!("Open vSwitch {version}{with}"))
+    }
+
+    fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
+        let folder = at.folder.join("ovs");
+        let switch = OpenVSwitch::at(&folder);
+        let (ports, access) = (Self::ports(ports), self.access(at.cores));
+        let commands = switch.commands(at.namespace, does(at.joins), &ports, access);
+        let run = commands.into_iter().map(|command| Step::Run(command, String::new()));
+        Ok([Step::Folder(folder)].into_iter().chain(run).collect())
     }
 
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
-        let ports: Vec<_> = (0..ports).map(|port| (near_end(port), port as u32 + 1)).collect();
-        let polls = if self.is_xdp { at.cores } else { &[] };
+        steps::execute(self.steps(&at.plan(), ports)?, at)?;
         let switch = OpenVSwitch::at(&at.journal.folder().join("ovs"));
-        let does = match at.joins {
-            Joins::All => Bridge::Learning,
-            Joins::Pairs => Bridge::Entries,
-        };
-        switch.start(at.journal, at.namespace, does, &ports, polls)?;
         if at.joins == Joins::Pairs {
-            switch.join_pairs(at.journal, ports.len() as u32)?;
+            switch.join_pairs(at.journal, ports as u32)?;
         }
         Ok(vec![switch.process()?])
     }

@@ -1,11 +1,10 @@
 //! `testpmd`: DPDK's forwarding example, which has what comes at a port leave at the other one of its pair.
 
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{Fabric, LOG, NO_CHECKSUMS, Site, near_end};
+use super::{Fabric, NO_CHECKSUMS, Plan, Step, near_end};
+use crate::Failure;
 use crate::process::run;
-use crate::{Failure, Process, log};
 
 pub(super) struct Testpmd;
 
@@ -46,7 +45,7 @@ impl Fabric for Testpmd {
         Ok(version.unwrap_or("DPDK of an unknown version").into())
     }
 
-    fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
+    fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
         // The first thread only waits.
         let first = at.cores.first().copied().unwrap_or_default();
         let mut threads = format!("0@{first}");
@@ -63,11 +62,8 @@ impl Fabric for Testpmd {
         command.args(["--total-num-mbufs=65536", &format!("--nb-cores={}", at.cores.len().max(1))]);
         // Without a period it waits for a key.
         command.args(["--stats-period", "86400"]);
-        let folder = at.journal.folder();
-        let [output, errors] = log::open(folder, LOG)?;
-        command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
         // Its files go with the journal.
-        command.env("RUNTIME_DIRECTORY", folder);
-        Ok(vec![at.journal.start_as_is(&mut command)?])
+        command.env("RUNTIME_DIRECTORY", at.folder);
+        Ok(vec![Step::Start(command)])
     }
 }

@@ -10,7 +10,7 @@ use codegen::ebpf::insn::{advance, and, store_memory, store_number};
 use codegen::ebpf::{Code, Map, MapKind, Object};
 use dataplane::io::{Links, Loaded, Rejected, XdpMode};
 
-use super::{Fabric, Joins, NO_CHECKSUMS, Site, near_end};
+use super::{Fabric, Joins, NO_CHECKSUMS, Plan, Site, Step, near_end};
 use crate::{Failure, Process};
 
 pub(super) struct XdpRedirect;
@@ -165,6 +165,11 @@ impl Fabric for XdpRedirect {
             }
             Err(why) => Err(format!("a kernel with BPF system calls and XDP: {why}")),
         }
+    }
+
+    fn steps(&self, _: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
+        let what = format!("attaches its XDP programs to p0 to p{}", ports.saturating_sub(1));
+        Ok(vec![Step::Own(what)])
     }
 
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {

@@ -78,17 +78,10 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
         let bytes = std::fs::read(library).map_err(Failure::at(library))?;
         layer.file(library, &bytes)?;
     }
-    // Places that a container runtime mounts to.
-    for folder in ["/dev", "/proc", "/run", "/sys", "/tmp"] {
+    for folder in MOUNTED {
         layer.folder(Path::new(folder))?;
     }
-    let folders: BTreeSet<String> =
-        libraries.iter().filter_map(|path| Some(path.parent()?.display().to_string())).collect();
-    let mut variables = vec!["PATH=/usr/bin:/bin".to_string()];
-    if !folders.is_empty() {
-        let all: Vec<String> = folders.into_iter().collect();
-        variables.push(format!("LD_LIBRARY_PATH={}", all.join(":")));
-    }
+    let variables = environment(&libraries);
     let entrypoint = [entry.clone()].into_iter().chain(program.arguments.iter().cloned());
     let run = Run {
         entrypoint: Some(entrypoint.collect()),
@@ -160,6 +153,45 @@ fn blob(blobs: &mut Vec<(String, Vec<u8>)>, kind: &str, bytes: Vec<u8>) -> Descr
     };
     blobs.push((format!("blobs/sha256/{digits}"), bytes));
     of
+}
+
+/// Writes a program with its shared libraries to a folder, which is made; its name there, and the variables of its environment.
+pub(crate) fn lay_out(program: &Path, to: &Path) -> Result<(String, Vec<String>), Failure> {
+    let bytes = std::fs::read(program).map_err(Failure::at(program))?;
+    let wrong = |why: &str| Failure::Impossible(format!("{}: {why}", program.display()));
+    let elf = Elf::parse(&bytes).map_err(wrong)?;
+    let libraries = match &elf.loader {
+        Some(loader) => libraries(loader, program)?,
+        None => BTreeSet::new(),
+    };
+    let name = "/usr/bin/catena";
+    let at = |path: &Path| to.join(path.strip_prefix("/").unwrap_or(path));
+    let folder = |path: PathBuf| std::fs::create_dir_all(&path).map_err(Failure::at(&path));
+    let copies = libraries.iter().map(|library| (library.as_path(), library.as_path()));
+    for (from, file) in copies.chain([(program, Path::new(name))]) {
+        let file = at(file);
+        file.parent().map_or(Ok(()), |above| folder(above.to_path_buf()))?;
+        std::fs::copy(from, &file).map_err(Failure::at(&file))?;
+    }
+    for mounted in MOUNTED {
+        folder(at(Path::new(mounted)))?;
+    }
+    Ok((name.into(), environment(&libraries)))
+}
+
+/// Places that a container runtime mounts to.
+const MOUNTED: [&str; 5] = ["/dev", "/proc", "/run", "/sys", "/tmp"];
+
+/// The variables by which a program finds its libraries.
+fn environment(libraries: &BTreeSet<PathBuf>) -> Vec<String> {
+    let mut variables = vec!["PATH=/usr/bin:/bin".to_string()];
+    let folders: BTreeSet<String> =
+        libraries.iter().filter_map(|path| Some(path.parent()?.display().to_string())).collect();
+    if !folders.is_empty() {
+        let all: Vec<String> = folders.into_iter().collect();
+        variables.push(format!("LD_LIBRARY_PATH={}", all.join(":")));
+    }
+    variables
 }
 
 /// What a program's own loader would load for it here, and itself.

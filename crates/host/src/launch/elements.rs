@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::{Failure, Journal, Namespace, Process, log};
@@ -29,6 +29,18 @@ pub(crate) struct Elements<'a> {
 }
 
 impl Elements<'_> {
+    /// The command that runs it.
+    pub(crate) fn command(&self, namespace: &Namespace) -> Command {
+        let mut command = namespace.command(self.program);
+        command.arg("run").arg(self.file).args(["--control", "none", "--io", self.io]);
+        for name in self.interfaces {
+            command.arg("--in").arg(format!("{name}=dev:{name}"));
+        }
+        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
+        command.arg("--cores").arg(cores.join(","));
+        command
+    }
+
     /// Starts it, and waits until its interfaces are open.
     pub(crate) fn start(
         &self,
@@ -42,13 +54,8 @@ impl Elements<'_> {
         let _ = std::fs::remove_file(&address);
         let socket = UnixDatagram::bind(&address).map_err(Failure::at(&address))?;
         socket.set_read_timeout(Some(LOOK)).map_err(Failure::at(&address))?;
-        let mut command = namespace.command(self.program);
-        command.arg("run").arg(self.file).args(["--control", "none", "--io", self.io]);
-        for name in self.interfaces {
-            command.arg("--in").arg(format!("{name}=dev:{name}"));
-        }
-        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
-        command.arg("--cores").arg(cores.join(",")).env("NOTIFY_SOCKET", &address);
+        let mut command = self.command(namespace);
+        command.env("NOTIFY_SOCKET", &address);
         let [output, errors] = log::open(folder, self.name)?;
         command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
         let process = journal.start_as_is(&mut command)?;

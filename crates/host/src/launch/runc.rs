@@ -18,8 +18,8 @@ use crate::{Failure, Journal, Process, cgroup};
 /// programs may be run.
 const FILES: &str = "/var/lib/catena/images";
 
-/// The folder of runc's own files, in that of a journal.
-const STATE: &str = "runc";
+/// The runtimes that have files of their own in the folder of a journal.
+const RUNTIMES: [&str; 2] = ["runc", "crun"];
 
 /// Tasks beyond an NF's threads: runc has some until it starts the NF.
 const RUNC_TASKS: u32 = 24;
@@ -137,7 +137,7 @@ impl Environment for Runc {
         let id = format!("catena-{}-{}-{}", journal.mark(), start.chain, start.seat);
         let bundle = journal.folder().join("bundles").join(&id);
         std::fs::create_dir_all(&bundle).map_err(Failure::at(&bundle))?;
-        let container = Container { state: journal.folder().join(STATE), bundle, id };
+        let container = Container { state: state(journal, "runc"), bundle, id };
         let user = User::take()?;
         let configuration =
             self.configuration(&start, user.number(), &container.id, journal.mark());
@@ -225,27 +225,35 @@ impl Container {
 
     /// Removes it, its group of processes, and its configuration.
     pub(crate) fn delete(&self) {
-        delete(&self.state, &self.id);
+        delete("runc", &self.state, &self.id);
         let _ = std::fs::remove_dir_all(&self.bundle);
     }
 }
 
-fn delete(state: &Path, id: &str) {
-    let mut command = Command::new("runc");
+fn delete(runtime: &str, state: &Path, id: &str) {
+    let mut command = Command::new(runtime);
     command.arg("--root").arg(state).args(["delete", "--force", id]);
     let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-fn journal_files(journal: &Journal) -> PathBuf {
+/// The folder of files that containers have, which goes with the journal.
+pub(crate) fn journal_files(journal: &Journal) -> PathBuf {
     Path::new(FILES).join(journal.mark())
+}
+
+/// The folder of a runtime's own files.
+pub(crate) fn state(journal: &Journal, runtime: &str) -> PathBuf {
+    journal.folder().join(runtime)
 }
 
 /// Removes all containers of a journal, and the files of their images, once its processes have ended.
 pub(crate) fn delete_all(journal: &Journal, has_ended: bool) {
-    let state = journal.folder().join(STATE);
-    for entry in std::fs::read_dir(&state).into_iter().flatten().flatten() {
-        if let Some(id) = entry.file_name().to_str() {
-            delete(&state, id);
+    for runtime in RUNTIMES {
+        let state = state(journal, runtime);
+        for entry in std::fs::read_dir(&state).into_iter().flatten().flatten() {
+            if let Some(id) = entry.file_name().to_str() {
+                delete(runtime, &state, id);
+            }
         }
     }
     if has_ended && !journal.mark().is_empty() {

@@ -36,6 +36,7 @@ pub(super) struct Matrix {
     pub(super) what: Option<Spanned<String>>,
     pub(super) seconds: Option<Spanned<f64>>,
     pub(super) warm_up: Option<Spanned<f64>>,
+    pub(super) container: Option<Spanned<Words>>,
 }
 
 impl Matrix {
@@ -51,6 +52,7 @@ impl Matrix {
             "cores-for-switch" => self.cores_for_switch.as_ref(),
             "io" => self.io.as_ref(),
             "direction" => self.direction.as_ref(),
+            "container" => self.container.as_ref(),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use bench::netbench::advice::Pattern;
 use bench::netbench::application::Role;
 use bench::netbench::{Results, clean};
 use clap::{Args, Subcommand};
-use host::fabric;
+use host::{container, fabric};
 use ir::quantity::{self, Unit};
 use serde_json::json;
 use view::table::Table;
@@ -194,18 +194,46 @@ fn listed(as_json: bool) -> String {
                 "is_here": look.is_ok(),
                 "version": look.as_ref().ok(),
                 "needs": look.as_ref().err(),
+                "is_tested": fabric.is_tested(),
             })
         });
-        return format!("{}\n", json!({ "switches": document.collect::<Vec<_>>() }));
+        let containers = container::all().into_iter().map(|runtime| {
+            let look = runtime.look();
+            json!({
+                "container": runtime.name(),
+                "summary": runtime.summary(),
+                "is_here": look.is_ok(),
+                "version": look.as_ref().ok(),
+                "needs": look.as_ref().err(),
+                "is_tested": runtime.is_tested(),
+            })
+        });
+        let (switches, containers) = (document.collect::<Vec<_>>(), containers.collect::<Vec<_>>());
+        return format!("{}\n", json!({ "switches": switches, "containers": containers }));
     }
-    let mut table = Table::new(["switch", "here", "version, or what it needs", "what it is"]);
+    let mut table =
+        Table::new(["switch", "here", "tested", "version, or what it needs", "what it is"]);
     for (look, fabric) in &all {
         let (here, version) = match look {
             Ok(version) => ("yes", version.clone()),
             Err(needs) => ("no", needs.clone()),
         };
-        table.row([fabric.name(), here.into(), version, fabric.summary().into()]);
+        let tested = if fabric.is_tested() { "yes" } else { "no" };
+        table.row([fabric.name(), here.into(), tested.into(), version, fabric.summary().into()]);
     }
-    let more = "catena:FILE is a chain of yours between the devices p0, p1 and so on, of two applications a pair\n";
-    table.render() + "\n" + more
+    let more = "catena:FILE is a chain of yours between the devices p0, p1 and so on, of two applications a pair\n\
+                sriov:INTERFACE are virtual functions of that card\n\
+                switches that are not tested are made by the manuals of what they run; 'catena netbench run --dry-run' prints their commands\n";
+    let titles = ["container", "here", "tested", "version, or what it needs", "what it is"];
+    let mut containers = Table::new(titles);
+    for runtime in container::all() {
+        let (here, version) = match runtime.look() {
+            Ok(version) => ("yes", version),
+            Err(needs) => ("no", needs),
+        };
+        let tested = if runtime.is_tested() { "yes" } else { "no" };
+        let (name, summary) = (runtime.name().into(), runtime.summary().into());
+        containers.row([name, here.into(), tested.into(), version, summary]);
+    }
+    table.render() + "\n" + more + "\n" + &containers.render()
 }

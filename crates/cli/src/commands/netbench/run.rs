@@ -12,7 +12,8 @@ use bench::netbench::matrix::Matrix;
 use bench::netbench::test_set::TestSet;
 use bench::netbench::values::{Rates, Values};
 use bench::netbench::{
-    Between, Cell, Direction, Event, Progress, Reach, Request, Results, What, clean, measure,
+    Between, Cell, Direction, Event, Progress, Reach, Request, Results, What, clean, dry_run,
+    measure,
 };
 use clap::Args;
 use dataplane::worker;
@@ -90,6 +91,9 @@ pub(crate) struct Run {
     /// How packets of the applications are carried: I/O modes of 'catena run', udp and udp-mmsg [default: af-packet-mmsg]
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     io: Vec<String>,
+    /// What each application runs in, as 'catena netbench list' has them [default: plain, a network namespace alone]
+    #[arg(long, value_name = "RUNTIME,…", value_delimiter = ',', alias = "containers")]
+    container: Vec<String>,
     /// Have applications write and read each byte of payloads
     #[arg(long)]
     touch: bool,
@@ -109,6 +113,9 @@ pub(crate) struct Run {
     /// Run this program on other hosts; without it, this one is copied there for the time of the run
     #[arg(long, value_name = "PATH", requires = "hosts")]
     remote_program: Option<String>,
+    /// Print the commands that make namespaces, switches and applications, and run nothing; also of switches that are not here
+    #[arg(long, conflicts_with_all = ["hosts", "report", "profile_out", "json"])]
+    dry_run: bool,
     /// Seed of the order of runs [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -134,6 +141,10 @@ Exit status:
 
 pub(super) fn main(args: &Run) -> Result<ExitCode, Failure> {
     let (request, left_out) = understand(args)?;
+    if args.dry_run {
+        print(&dry_run(&request)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_here = request.between.as_ref().is_none_or(|between| between.hosts.contains(&None));
     if is_here && !rustix::process::geteuid().is_root() {
         return Err("network namespaces and links are made by root: use sudo".to_string().into());
@@ -307,7 +318,8 @@ fn matrix(args: &Run) -> Matrix {
         what,
         seconds: args.seconds,
         warm_up: args.warm_up,
-        is_elsewhere: !args.hosts.is_empty(),
+        container: some(&args.container),
+        is_elsewhere: !args.hosts.is_empty() || args.dry_run && !args.switch.is_empty(),
     }
 }
 
