@@ -132,6 +132,8 @@ pub(super) struct Preference {
     cold: Option<(f32, f32)>,
     /// Bursts that the program took to fill its flow cache since it last did not.
     filling: u32,
+    /// Whether it has not been tried yet if the flow cache fills: flows that come in turn all seem new for a while.
+    is_new: bool,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -151,6 +153,7 @@ impl Default for Preference {
             warmest: 0.0,
             cold: None,
             filling: 0,
+            is_new: true,
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -234,15 +237,18 @@ impl Preference {
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
             let hits = warmth.since(self.began).hits();
             let new = warmth.since(std::mem::replace(&mut self.known, warmth));
+            self.is_new &= self.by == By::Elements;
             if self.by == By::Elements {
-                let fills = new.progress() > self.warmest + WARMER / (new.packets as f32).sqrt();
+                let grows = new.progress() > self.warmest + WARMER / (new.packets as f32).sqrt();
+                let has_cache = new.packets > 0;
+                let fills = grows || has_cache && self.is_new && self.warming < MOST_WARMING;
                 self.warmest = self.warmest.max(new.progress());
                 if fills && self.may_win(hits, [program, elements]) {
                     self.warming = MOST_WARMING.min(self.warming * 2);
                     self.filling += self.warming;
                     self.interval = LEAST;
                 } else {
-                    (self.warming, self.filling) = (WARMING, 0);
+                    (self.warming, self.filling, self.is_new) = (WARMING, 0, false);
                 }
             }
         }
@@ -350,7 +356,7 @@ mod tests {
         // One that hits do not help gives up.
         let (by, taken) = fill(10_000.0, |hits| 100.0 - 20.0 * hits);
         assert!(by == By::Elements && taken[0] < 3_000, "{taken:?}");
-        // One whose flow cache stays cold does not.
+        // One without a flow cache does not try.
         let taken = run(&mut Preference::default(), 12_000, [100, 50]);
         assert!(taken[0] < 500, "{taken:?}");
     }
