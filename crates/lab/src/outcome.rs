@@ -6,11 +6,20 @@ use net::{Batch, HEADROOM, Header, Packet};
 
 use crate::chain::Started;
 
+/// Bytes that are shown as digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Bytes(Vec<u8>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// All that can be seen of a packet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
-    /// Its bytes, as digits.
-    pub data: String,
+    data: Bytes,
     headers: [Option<isize>; 3],
     annotations: Vec<u8>,
     packet_type: u8,
@@ -21,7 +30,7 @@ impl Seen {
     /// All that can be seen of this one.
     pub fn of(packet: &Packet) -> Self {
         Self {
-            data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
+            data: Bytes(packet.data().to_vec()),
             headers: [Header::Mac, Header::Network, Header::Transport]
                 .map(|header| packet.header_offset(header)),
             annotations: packet.annotations().bytes().to_vec(),
@@ -32,8 +41,12 @@ impl Seen {
 
     /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
-        let digits = self.data.as_bytes().chunks(2).map(|c| str::from_utf8(c).expect("digits"));
-        digits.map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()
+        self.data.0.clone()
+    }
+
+    /// Its bytes, as digits.
+    pub fn digits(&self) -> String {
+        format!("{:?}", self.data)
     }
 }
 

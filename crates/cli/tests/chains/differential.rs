@@ -133,8 +133,8 @@ pub fn settle(started: &mut Started) {
 }
 
 /// Packets in an order that does not depend on the one in which they left.
-fn sorted(seen: &[Seen]) -> Vec<String> {
-    let mut all: Vec<String> = seen.iter().map(|seen| format!("{seen:?}")).collect();
+fn sorted(seen: &[Seen]) -> Vec<Seen> {
+    let mut all = seen.to_vec();
     all.sort();
     all
 }

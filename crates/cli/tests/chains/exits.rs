@@ -221,8 +221,8 @@ fn examine(begin: impl Fn(Mode) -> Option<Started>) -> Option<Result<Reached, St
     if !has_state && models.iter().all(|model| !model.is_opaque()) {
         let got = take(&mut begin(Path::Synthesised.into())?, &sequences, 64);
         let sorted = |outcome: &Outcome| {
-            let all = outcome.left.iter().flat_map(|(_, seen)| seen);
-            let mut all: Vec<String> = all.map(|seen| format!("{seen:?}")).collect();
+            let mut all: Vec<Seen> =
+                outcome.left.iter().flat_map(|(_, seen)| seen).cloned().collect();
             all.sort();
             all
         };

@@ -11,7 +11,7 @@ use ir::Port;
 use net::pcap::Reader;
 use net::{Batch, HEADROOM, Header, PacketType};
 
-use crate::outcome::drain;
+use crate::outcome::{Seen, drain};
 use crate::support::{EPOCH, Started, start};
 
 /// Chains from `IN` to `OUT0` and `OUT1`.
@@ -123,7 +123,7 @@ fn sent(chain: &str, packets: &[(u64, Vec<u8>)]) -> BTreeMap<String, Vec<String>
     for name in ["o0", "o1"] {
         if started.chain.graph.find(name).is_some() {
             let mut sent: Vec<String> =
-                drain(&mut started, name).into_iter().map(|seen| seen.data).collect();
+                drain(&mut started, name).iter().map(Seen::digits).collect();
             sent.sort();
             if !sent.is_empty() {
                 all.insert(name.to_string(), sent);

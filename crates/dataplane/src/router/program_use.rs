@@ -34,6 +34,8 @@ const RUN: u32 = 4;
 /// as it does, so many more: what that costs is the same, however long it takes.
 const WARMING: u32 = 32;
 const MOST_WARMING: u32 = 1 << 10;
+/// So many at the most until it is known whether it fills.
+const TRIED_WARMING: u32 = 1 << 8;
 /// The least and the most bursts between trials.
 const LEAST: u32 = 128;
 const MOST: u32 = 1 << 14;
@@ -241,7 +243,7 @@ impl Preference {
             if self.by == By::Elements {
                 let grows = new.progress() > self.warmest + WARMER / (new.packets as f32).sqrt();
                 let has_cache = new.packets > 0;
-                let fills = grows || has_cache && self.is_new && self.warming < MOST_WARMING;
+                let fills = grows || has_cache && self.is_new && self.warming < TRIED_WARMING;
                 self.warmest = self.warmest.max(new.progress());
                 if fills && self.may_win(hits, [program, elements]) {
                     self.warming = MOST_WARMING.min(self.warming * 2);
