@@ -318,7 +318,7 @@ impl Traffic {
 }
 
 /// How many packets go before those that are measured, once each connection had one.
-const SETTLE: usize = 200_000;
+const SETTLE: usize = 600_000;
 
 impl Connections {
     fn draw(&self, measured: usize) -> Workload {
