@@ -18,6 +18,7 @@ mod sleep;
 mod stage;
 mod tap;
 mod waiting;
+mod warmth;
 mod watch;
 
 use std::cmp::Reverse;
@@ -50,12 +51,13 @@ pub use elsewhere::Elsewhere;
 pub use handlers::Reading;
 pub use leases::{Allows, Lease, Leased, Leases};
 pub use lifetime::Lifetime;
-pub use program_use::{ProgramUse, Warmth};
+pub use program_use::ProgramUse;
 pub use programs::Programs;
 use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 pub use tap::{Tap, Tapped, Taps};
+pub use warmth::Warmth;
 use watch::Journeys;
 
 /// An output that nothing is connected to.

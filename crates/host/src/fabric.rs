@@ -90,6 +90,14 @@ pub trait Fabric: Sync + Send {
         text
     }
 
+    /// Lines of a shell that end what its steps started, in a namespace of this name.
+    fn end(&self, _folder: &Path, namespace: &str) -> String {
+        match self.has_processes() {
+            true => format!("ip netns pids {namespace} | xargs -r kill || true\n"),
+            false => String::new(),
+        }
+    }
+
     /// Whether it runs in Catena's tests. Others are made by the manuals of what they run.
     fn is_tested(&self) -> bool {
         true
@@ -222,6 +230,25 @@ pub fn find(name: &str) -> Result<Box<dyn Fabric>, String> {
             None => format!("there is no switch '{name}'; the switches are {}", names.join(", ")),
         }),
     }
+}
+
+/// The interface below those of ports.
+const BELOW: &str = "below";
+
+/// Commands of `ip` that make ports above one interface, each of what follows its name.
+fn above_one(ports: usize, taken: &[usize], of: impl Fn(usize) -> String) -> String {
+    // The other end of what is below is of no use.
+    let mut text = match taken.is_empty() {
+        true => format!(
+            "link add name {BELOW} mtu {MTU} type veth peer name other mtu {MTU}\n\
+             link set dev {BELOW} up\nlink set dev other up\n"
+        ),
+        false => String::new(),
+    };
+    for port in (0..ports).filter(|port| !taken.contains(port)) {
+        let _ = writeln!(text, "link add link {BELOW} name {} {}", far_end(port), of(port));
+    }
+    text
 }
 
 /// Whether the kernel makes links by these commands of `ip`, in a namespace that goes at once; its release.

@@ -78,10 +78,13 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
                 false => phase.peer(),
             })
         };
-        // Who is sent to is there before.
-        let ports = || 0..2 * pairs;
-        let passive = ports().filter(|port| !role(*port).is_active());
-        for port in passive.chain(ports().filter(|port| role(*port).is_active())) {
+        let (active, passive): (Vec<usize>, Vec<usize>) =
+            (0..2 * pairs).partition(|port| role(*port).is_active());
+        let first = passive.len();
+        for (at, port) in passive.into_iter().chain(active).enumerate() {
+            if at == first {
+                text += "sleep 1  # who is sent to is there\n";
+            }
             let role = role(port);
             let is_client = matches!(role, Role::Client | Role::Server);
             let runs = Runs {
@@ -91,8 +94,8 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
                 pair: port / 2,
                 rate: if is_client { Some(cell.latency_rate) } else { cell.rate },
                 burst: if is_client { cell.latency_burst } else { cell.burst },
-                // Who is sent to waits for who sends.
-                seconds: cell.seconds + if role.is_active() { 0.0 } else { 1.0 },
+                // Who is sent to begins before, and waits for who sends.
+                seconds: cell.seconds + if role.is_active() { 0.0 } else { 2.0 },
             };
             let mut command = Command::new("ip");
             command.args(["netns", "exec", &names[port]]).arg(&request.program);
@@ -101,15 +104,7 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
         }
         text += "wait $all\nall=\n";
     }
-    if fabric.has_processes() {
-        // What is not in the namespace has written its number.
-        let _ = writeln!(text, "ip netns pids {name} | xargs -r kill || true");
-        let _ = writeln!(
-            text,
-            "cat {}/ovs/*.pid 2>/dev/null | xargs -r kill 2>/dev/null || true",
-            folder.display()
-        );
-    }
+    text += &fabric.end(folder, &name);
     for name in names.iter().chain([&name]) {
         let _ = writeln!(text, "ip netns del {name}");
     }

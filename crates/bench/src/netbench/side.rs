@@ -175,9 +175,7 @@ impl Application {
         let said = std::fs::read_to_string(&self.log).unwrap_or_default();
         format!("{} of pair {} ended ({status}): {}", self.role, self.pair + 1, last(&said))
     }
-}
 
-impl Application {
     /// Ends it, of which nothing is heard after this.
     fn end(mut self, journal: &Journal, program: &Path) {
         drop(self.orders.take());

@@ -503,10 +503,7 @@ fn a_dry_run_prints_what_would_be_run() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{switch}: {told}{text}{script}");
         assert!(text.contains("sent: 500 packets"), "{switch}: {told}{text}");
-        // The first may come before there is a receiver.
-        let received = text.split("received: ").nth(1).and_then(|rest| rest.split(' ').next());
-        let received: u64 = received.unwrap_or_default().parse().unwrap_or(0);
-        assert!((400..=500).contains(&received), "{switch}: {told}{text}{script}");
+        assert!(text.contains("received: 500 packets"), "{switch}: {told}{text}{script}");
         assert_eq!(left(&name), Vec::<String>::new());
     }
 }

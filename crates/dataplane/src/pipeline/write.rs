@@ -209,12 +209,11 @@ fn each<const N: usize, const M: usize>(
     if at + M > N {
         return;
     }
-    // One loop, into which all this is inlined.
-    for lane in lanes_of(mask).map(|lane| lane % LANES) {
+    for_lanes(mask, |lane| {
         if let Some(area) = &mut areas[lane]
             && let Some(bytes) = area.get_mut(at..).and_then(|area| area.first_chunk_mut())
         {
             *bytes = new(lane, *bytes);
         }
-    }
+    });
 }

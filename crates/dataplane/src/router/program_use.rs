@@ -7,6 +7,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::warmth::{Filling, WARMING, Warmth};
+
 /// Which bursts programs take, and which the elements in their place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProgramUse {
@@ -30,12 +32,6 @@ pub(super) enum By {
 const TRIAL: u32 = 16;
 /// Bursts that one takes in a row while they are timed.
 const RUN: u32 = 4;
-/// Bursts that a program takes before those that are timed, if elements took the ones before: its flow cache fills. As long
-/// as it does, so many more: what that costs is the same, however long it takes.
-const WARMING: u32 = 32;
-const MOST_WARMING: u32 = 1 << 10;
-/// So many at the most until it is known whether it fills.
-const TRIED_WARMING: u32 = 1 << 8;
 /// The least and the most bursts between trials.
 const LEAST: u32 = 128;
 const MOST: u32 = 1 << 14;
@@ -43,13 +39,6 @@ const MOST: u32 = 1 << 14;
 const SHARE: f32 = 200.0;
 /// Who takes bursts changes only for a gain of so much.
 const GAIN: f32 = 0.98;
-/// A flow cache still fills if its warmth grows by more than chance may do: by so much over the root of the packets that it
-/// was asked about, a hundredth for a first trial's.
-const WARMER: f32 = 0.4;
-/// By so many more hits shows what they save. With less, what it takes to make entries hides that.
-const MORE_HITS: f32 = 0.5;
-/// As long as that is not known, a program takes no more bursts to fill its flow cache.
-const MOST_UNKNOWN: u32 = 1 << 12;
 /// Between trials, one burst of so many is timed.
 const WATCHED: u32 = 32;
 /// A trial comes early once bursts take so many times what they took in the last one.
@@ -80,62 +69,17 @@ impl Taken {
     }
 }
 
-/// How well a program's flow cache knows the packets that it is asked about, since the program began. By how long the
-/// program takes, that shows too late: elements may take less time until most flows have an entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Warmth {
-    /// Packets that it was asked about.
-    pub packets: u64,
-    /// Those that had an entry.
-    pub found: u64,
-    /// How often those that had none came before, each up to three times.
-    pub seen: u64,
-}
-
-impl Warmth {
-    /// What was added since an earlier time.
-    fn since(self, before: Self) -> Self {
-        Self {
-            packets: self.packets.saturating_sub(before.packets),
-            found: self.found.saturating_sub(before.found),
-            seen: self.seen.saturating_sub(before.seen),
-        }
-    }
-
-    /// The part of the packets that had an entry.
-    fn hits(self) -> f32 {
-        self.found as f32 / self.packets.max(1) as f32
-    }
-
-    /// How far packets are on the path to an entry, on average: halfway when they came three times.
-    fn progress(self) -> f32 {
-        self.hits() + self.seen as f32 / (6 * self.packets).max(1) as f32
-    }
-}
-
 /// What was learned of a program and its elements.
 pub(super) struct Preference {
     by: By,
     /// Bursts until the next trial ends.
     left: u32,
-    /// Bursts that the program takes before those that are timed.
-    warming: u32,
     /// Bursts between the last trial and the next.
     interval: u32,
     taken: [Taken; 2],
     /// How long the program takes in relation to the elements, over some trials.
     ratio: Option<f32>,
-    /// How well the flow cache knew packets when the last trial ended, and when this one began.
-    known: Warmth,
-    began: Warmth,
-    /// Since who takes bursts changed: how far packets were on the path to an entry at the most, and in the first trial
-    /// the part that had one and the nanoseconds per packet of the program.
-    warmest: f32,
-    cold: Option<(f32, f32)>,
-    /// Bursts that the program took to fill its flow cache since it last did not.
-    filling: u32,
-    /// Whether it has not been tried yet if the flow cache fills: flows that come in turn all seem new for a while.
-    is_new: bool,
+    filling: Filling,
     /// Nanoseconds per packet of whoever takes bursts: in the last trial, and since.
     expected: f32,
     since: f32,
@@ -146,16 +90,10 @@ impl Default for Preference {
         Self {
             by: By::Program,
             left: WARMING + TRIAL,
-            warming: WARMING,
             interval: LEAST / 2,
             taken: Default::default(),
             ratio: None,
-            known: Warmth::default(),
-            began: Warmth::default(),
-            warmest: 0.0,
-            cold: None,
-            filling: 0,
-            is_new: true,
+            filling: Filling::default(),
             expected: f32::INFINITY,
             since: 0.0,
         }
@@ -168,7 +106,7 @@ impl Preference {
     pub(super) fn next(&mut self) -> (By, bool) {
         self.left = self.left.saturating_sub(1);
         if self.left >= TRIAL {
-            let is_warming = self.left < TRIAL + self.warming;
+            let is_warming = self.left < TRIAL + self.filling.bursts();
             let by = if is_warming { By::Program } else { self.by };
             return (by, by == self.by && self.left.is_multiple_of(WATCHED));
         }
@@ -193,7 +131,7 @@ impl Preference {
             return;
         }
         if self.left == TRIAL - 1 {
-            self.began = warmth;
+            self.filling.begin(warmth);
         }
         self.taken[by as usize].add(time, packets);
         if self.left == 0 {
@@ -227,45 +165,24 @@ impl Preference {
             };
             if by != self.by {
                 (self.by, self.interval) = (by, LEAST / 2);
-                (self.warmest, self.cold) = (0.0, None);
-                (self.warming, self.filling) = (WARMING, 0);
+                self.filling.reset();
             }
             let (loss, bursts, expected) = match self.by {
                 By::Program => (1.0 / ratio - 1.0, TRIAL / 2, program),
-                By::Elements => (ratio - 1.0, TRIAL / 2 + self.warming, elements),
+                By::Elements => (ratio - 1.0, TRIAL / 2 + self.filling.bursts(), elements),
             };
             (self.expected, self.since) = (expected, expected);
             let most = (loss * bursts as f32 * SHARE) as u32;
             self.interval = most.clamp(LEAST, MOST).min(self.interval * 2);
-            let hits = warmth.since(self.began).hits();
-            let new = warmth.since(std::mem::replace(&mut self.known, warmth));
-            self.is_new &= self.by == By::Elements;
-            if self.by == By::Elements {
-                let grows = new.progress() > self.warmest + WARMER / (new.packets as f32).sqrt();
-                let has_cache = new.packets > 0;
-                let fills = grows || has_cache && self.is_new && self.warming < TRIED_WARMING;
-                self.warmest = self.warmest.max(new.progress());
-                if fills && self.may_win(hits, [program, elements]) {
-                    self.warming = MOST_WARMING.min(self.warming * 2);
-                    self.filling += self.warming;
+            match self.by {
+                By::Program => self.filling.skip(warmth),
+                By::Elements if self.filling.go_on(warmth, program, elements * GAIN) => {
                     self.interval = LEAST;
-                } else {
-                    (self.warming, self.filling, self.is_new) = (WARMING, 0, false);
                 }
+                By::Elements => {}
             }
         }
-        self.left = self.interval + self.warming + TRIAL;
-    }
-
-    /// Whether the program may take less time than its elements once all packets have an entry, given the part that has one
-    /// and what both take.
-    fn may_win(&mut self, hits: f32, [program, elements]: [f32; 2]) -> bool {
-        let (before, cold) = *self.cold.get_or_insert((hits, program));
-        let more = hits - before;
-        if more < MORE_HITS {
-            return self.filling < MOST_UNKNOWN;
-        }
-        program - (cold - program) / more * (1.0 - hits) < elements * GAIN
+        self.left = self.interval + self.filling.bursts() + TRIAL;
     }
 }
 

@@ -10,7 +10,8 @@ use ir::program::{Continuation, Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
-use super::program_use::{By, Preference, ProgramUse, Timed, Warmth};
+use super::program_use::{By, Preference, ProgramUse, Timed};
+use super::warmth::Warmth;
 use super::{Delivery, Node, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 

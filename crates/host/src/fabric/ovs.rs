@@ -106,6 +106,11 @@ impl Fabric for Ovs {
         Ok([Step::Folder(folder)].into_iter().chain(run).collect())
     }
 
+    fn end(&self, folder: &Path, _: &str) -> String {
+        // Daemons have written their numbers.
+        format!("cat {}/ovs/*.pid | xargs -r kill || true\n", folder.display())
+    }
+
     fn start(&self, at: &Site<'_>, ports: usize) -> Result<Vec<Process>, Failure> {
         steps::execute(self.steps(&at.plan(), ports)?, at)?;
         let switch = OpenVSwitch::at(&at.journal.folder().join("ovs"));
