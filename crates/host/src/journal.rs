@@ -5,8 +5,8 @@
 //! here and is something else is left alone.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -64,32 +64,65 @@ impl Journal {
                 _ => Failure::File(above.to_path_buf(), why),
             })?;
         }
-        let made = DirBuilder::new().mode(0o700).create(folder);
-        made.map_err(|why| match why.kind() {
-            ErrorKind::PermissionDenied => Failure::NotRoot,
-            ErrorKind::AlreadyExists => Failure::Taken(folder.display().to_string()),
-            _ => Failure::File(folder.to_path_buf(), why),
-        })?;
+        let mut is_first = true;
+        loop {
+            let made = DirBuilder::new().mode(0o700).create(folder);
+            match made.map_err(|why| (why.kind(), why)) {
+                Ok(()) => {}
+                Err((ErrorKind::PermissionDenied, _)) => return Err(Failure::NotRoot),
+                Err((ErrorKind::AlreadyExists, _)) if is_first => {
+                    return Err(Failure::Taken(folder.display().to_string()));
+                }
+                Err((ErrorKind::AlreadyExists, _)) => {}
+                Err((_, why)) => return Err(Failure::File(folder.to_path_buf(), why)),
+            }
+            if let Some(journal) = Self::begin_in(folder)? {
+                return Ok(journal);
+            }
+            is_first = false;
+            std::thread::yield_now();
+        }
+    }
+
+    /// Begins one in an empty folder; none if somebody takes that down meanwhile, for the maker of an empty one may be gone.
+    fn begin_in(folder: &Path) -> Result<Option<Self>, Failure> {
         let path = folder.join(FILE);
         let mut options = OpenOptions::new();
         options.append(true).read(true).create_new(true).mode(0o600);
-        let file = options.open(&path).map_err(Failure::at(&path))?;
-        let mark: String = std::iter::repeat_with(|| fastrand::char('a'..='z')).take(24).collect();
-        let mut journal = Self {
+        let file = match options.open(&path) {
+            Ok(file) => file,
+            Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) => {
+                return Ok(None);
+            }
+            Err(why) => return Err(Failure::File(path, why)),
+        };
+        let mut journal = Self::of(folder, file);
+        journal.mark = std::iter::repeat_with(|| fastrand::char('a'..='z')).take(24).collect();
+        match journal.lock() {
+            Err(Failure::Held(..)) => return Ok(None),
+            other => other?,
+        }
+        if !journal.is_linked()? {
+            return Ok(None);
+        }
+        let (mark, owner) = (journal.mark.clone(), std::process::id());
+        journal.write(&format!("{HEAD}\nmark {mark}\nowner {owner}\n"))?;
+        Ok(Some(journal))
+    }
+
+    /// One that has nothing.
+    fn of(folder: &Path, file: File) -> Self {
+        Self {
             folder: folder.to_path_buf(),
             file,
-            mark,
+            mark: String::new(),
             namespaces: Vec::new(),
             links: Vec::new(),
             groups: Vec::new(),
             interfaces: Vec::new(),
             settings: Vec::new(),
             stays: false,
-        };
-        journal.lock()?;
-        let (mark, owner) = (journal.mark.clone(), std::process::id());
-        journal.write(&format!("{HEAD}\nmark {mark}\nowner {owner}\n"))?;
-        Ok(journal)
+        }
     }
 
     /// Looks for one in a folder. If its maker runs, that is an error, [`Failure::Held`].
@@ -108,35 +141,49 @@ impl Journal {
             Err(why) if why.kind() == ErrorKind::PermissionDenied => return Err(Failure::NotRoot),
             Err(why) => return Err(Failure::File(path, why)),
         };
-        let mut text = String::new();
-        let read = (&file).take(LONGEST).read_to_string(&mut text);
-        read.map_err(Failure::at(&path))?;
-        let mut journal = Self {
-            folder: folder.to_path_buf(),
-            file,
-            mark: String::new(),
-            namespaces: Vec::new(),
-            links: Vec::new(),
-            groups: Vec::new(),
-            interfaces: Vec::new(),
-            settings: Vec::new(),
-            stays: false,
-        };
-        let owner = journal.read(&text);
-        match journal.lock() {
-            // A command that its dead maker was starting may have it for a moment still.
-            Err(Failure::Held(..)) if owner.is_some_and(|owner| !is_there(owner)) => {
-                journal.file.lock().map_err(Failure::at(folder))?;
+        let mut journal = Self::of(folder, file);
+        if let Err(why) = journal.lock() {
+            let Failure::Held(path, _) = why else { return Err(why) };
+            let owner = journal.read()?;
+            if owner.is_none_or(is_there) {
+                return Err(Failure::Held(path, owner));
             }
-            Err(Failure::Held(path, _)) => return Err(Failure::Held(path, owner)),
-            other => other?,
+            // Its maker is dead: who has it takes it down, or is a command that the maker was starting.
+            journal.file.lock().map_err(Failure::at(folder))?;
+            journal = Self::of(folder, journal.file);
         }
-        Ok(if journal.stays { Opened::There(journal) } else { Opened::Left(journal) })
+        // Only who holds it reads all that its maker wrote.
+        journal.read()?;
+        Ok(match (journal.is_linked()?, journal.stays) {
+            // Another has taken it down.
+            (false, _) => Opened::Nothing,
+            (true, true) => Opened::There(journal),
+            (true, false) => Opened::Left(journal),
+        })
+    }
+
+    /// Whether its file has its name still: who takes it down holds it until then.
+    fn is_linked(&self) -> Result<bool, Failure> {
+        let about = self.file.metadata().map_err(Failure::at(&self.folder))?;
+        Ok(about.nlink() > 0)
+    }
+
+    /// Reads its file; the process that made it.
+    fn read(&mut self) -> Result<Option<u32>, Failure> {
+        let path = self.folder.join(FILE);
+        let read = || -> std::io::Result<String> {
+            let mut text = String::new();
+            (&self.file).seek(SeekFrom::Start(0))?;
+            (&self.file).take(LONGEST).read_to_string(&mut text)?;
+            Ok(text)
+        };
+        let text = read().map_err(Failure::at(&path))?;
+        Ok(self.parse(&text))
     }
 
     /// Takes what lines say; the last may be cut off. Lines that are not a journal's are passed over: what they would
     /// name is left alone.
-    fn read(&mut self, text: &str) -> Option<u32> {
+    fn parse(&mut self, text: &str) -> Option<u32> {
         let mut owner = None;
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             let mut words = line.split('\t').flat_map(|part| part.splitn(2, ' '));
@@ -439,8 +486,28 @@ impl Journal {
             }
         }
         first?;
-        std::fs::remove_dir_all(&self.folder).map_err(Failure::at(&self.folder))?;
+        self.remove_folder().map_err(Failure::at(&self.folder))?;
         Ok(gone)
+    }
+
+    /// Removes the folder. The journal goes last: if this is cut short, the next who comes goes on with it.
+    fn remove_folder(&self) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_name() == FILE {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => std::fs::remove_dir_all(entry.path())?,
+                false => std::fs::remove_file(entry.path())?,
+            }
+        }
+        std::fs::remove_file(self.folder.join(FILE))?;
+        // Who finds it empty removes it, too.
+        match std::fs::remove_dir(&self.folder) {
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
     }
 
     /// Has the process that holds a journal end, which takes down what it made.
@@ -518,6 +585,57 @@ mod tests {
         assert!(matches!(Journal::open(&folder), Ok(Opened::Nothing)));
     }
 
+    /// While folders are made, others look into them: no maker loses one, and nobody finds one of a maker that runs.
+    #[test]
+    fn nobody_takes_down_what_begins() {
+        let folder = folder("begins");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        match Journal::open(&folder) {
+                            Ok(Opened::Nothing) | Err(Failure::Held(..)) => {}
+                            Ok(Opened::Left(journal)) => {
+                                assert_eq!(journal.mark, "", "its maker had begun it");
+                                // Its maker may have it again.
+                                let _ = journal.take_down();
+                            }
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                });
+            }
+            for _ in 0..500 {
+                let journal = Journal::begin(&folder).expect("it is new");
+                assert!(folder.join(FILE).exists());
+                journal.take_down().expect("it goes");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    /// Of those who come at once after a maker ended, one takes down what it left.
+    #[test]
+    fn one_takes_down_what_is_left() {
+        let folder = folder("left");
+        for _ in 0..200 {
+            let mut journal = Journal::begin(&folder).expect("it is new");
+            // A number that no process has.
+            journal.write("owner 4194305\n").expect("written");
+            drop(journal);
+            let took = || match Journal::open(&folder).expect("nobody holds it who runs") {
+                Opened::Left(journal) => journal.take_down().map(|_| 1).expect("it goes"),
+                _ => 0,
+            };
+            let all = std::thread::scope(|scope| {
+                let all = [scope.spawn(took), scope.spawn(took), scope.spawn(took)];
+                all.map(|of| of.join().expect("no panic"))
+            });
+            assert_eq!(all.iter().sum::<i32>(), 1);
+        }
+    }
+
     #[test]
     fn what_another_put_in_the_place_of_a_link_stays() {
         let folder = folder("links");
@@ -559,18 +677,8 @@ mod tests {
             }
             let path = folder("hostile");
             let file = File::create(&path).expect("a file");
-            let mut journal = Journal {
-                folder: path.clone(),
-                file,
-                mark: String::new(),
-                namespaces: Vec::new(),
-                links: Vec::new(),
-                groups: Vec::new(),
-                interfaces: Vec::new(),
-                settings: Vec::new(),
-                stays: false,
-            };
-            journal.read(&String::from_utf8_lossy(&bytes));
+            let mut journal = Journal::of(&path, file);
+            journal.parse(&String::from_utf8_lossy(&bytes));
             assert!(journal.namespaces.iter().all(|of| is_name(&of.name)));
             assert!(journal.interfaces.iter().all(|(name, there, of)| {
                 is_interface_name(name) && is_interface_name(there) && is_name(of)

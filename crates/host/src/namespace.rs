@@ -121,6 +121,7 @@ impl Namespace {
     /// Takes its name away, and so itself, once nobody is in it any more. Whether it was there.
     pub(crate) fn remove(&self) -> Result<bool, Failure> {
         if !self.is_there() {
+            remove_unattached(&Self::path(&self.name));
             return Ok(false);
         }
         run(Command::new("ip").args(["netns", "del", &self.name]), "").map(|_| true)
@@ -207,6 +208,16 @@ impl Namespace {
     }
 }
 
+/// Removes a namespace's file if none is attached to it: `ip`, which makes the file first, was ended before it attached one, as
+/// by the first line that it writes to a pipe that nobody reads any more.
+fn remove_unattached(path: &Path) {
+    let of = |path: &Path| std::fs::symlink_metadata(path).ok();
+    let (Some(file), Some(folder)) = (of(path), path.parent().and_then(of)) else { return };
+    if file.is_file() && file.len() == 0 && file.dev() == folder.dev() {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,5 +232,22 @@ mod tests {
         {
             assert!(!is_interface_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn files_without_a_namespace_are_removed() {
+        let folder = std::env::temp_dir().join(format!("catena{}unattached", std::process::id()));
+        std::fs::create_dir(&folder).expect("it is new");
+        let [empty, full] = ["empty", "full"].map(|name| folder.join(name));
+        std::fs::write(&empty, "").expect("a file");
+        std::fs::write(&full, "something").expect("a file");
+        let absent = folder.join("absent");
+        for path in [&empty, &full, &absent, &folder] {
+            remove_unattached(path);
+        }
+        assert!(!empty.exists() && full.exists() && folder.exists());
+        std::fs::remove_dir_all(&folder).expect("it was there");
+        // A namespace's own file is none of those.
+        remove_unattached(Path::new("/proc/self/ns/net"));
     }
 }
