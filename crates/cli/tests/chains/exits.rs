@@ -3,7 +3,10 @@
 //! same with each of them.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::{Path as Folder, PathBuf};
+use std::sync::Mutex;
+use std::thread::available_parallelism;
 
 use compiler::prove::Held;
 use compiler::prove::differential::{Arrival, Effort, Sequence, Subject, record};
@@ -269,27 +272,42 @@ fn beside(file: &Folder) -> PathBuf {
     copies
 }
 
-/// Takes packets through chains.
-fn examine_all(chains: impl IntoIterator<Item = (String, Begin)>) {
+/// Takes packets through chains, several at a time.
+fn examine_all(chains: impl IntoIterator<Item = (String, Begin), IntoIter: Send>) {
     let only = std::env::var("EXITS").unwrap_or_default();
-    let (mut reached, mut faults) = (Reached::default(), Vec::new());
-    for (name, begin) in chains.into_iter().filter(|(name, _)| name.contains(&only)) {
-        match examine(begin) {
-            Some(Ok(here)) => {
-                eprintln!("{name}: {here}");
-                reached.add(&here);
+    let rest = Mutex::new(chains.into_iter().filter(|(name, _)| name.contains(&only)));
+    let next = || rest.lock().expect("nobody panicked with it").next();
+    let examined = || {
+        let (mut reached, mut faults) = (Reached::default(), Vec::new());
+        while let Some((name, begin)) = next() {
+            match examine(begin) {
+                Some(Ok(here)) => {
+                    eprintln!("{name}: {here}");
+                    reached.add(&here);
+                }
+                Some(Err(why)) => faults.push(format!("{name}: {why}")),
+                None => {}
             }
-            Some(Err(why)) => faults.push(format!("{name}: {why}")),
-            None => {}
         }
-    }
+        (reached, faults)
+    };
+    let cores = available_parallelism().map_or(1, |count| count.get());
+    let (mut reached, mut faults) = (Reached::default(), Vec::new());
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..cores).map(|_| scope.spawn(examined)).collect();
+        for one in all {
+            let (here, more) = one.join().unwrap_or_else(|panic| resume_unwind(panic));
+            reached.add(&here);
+            faults.extend(more);
+        }
+    });
     assert!(faults.is_empty(), "{} failures:\n{}", faults.len(), faults.join("\n\n"));
     eprintln!("{reached}");
     assert!(reached.is_enough(), "{reached}");
 }
 
 /// The chains of files.
-fn chains(files: Vec<PathBuf>) -> impl Iterator<Item = (String, Begin)> {
+fn chains(files: Vec<PathBuf>) -> impl Iterator<Item = (String, Begin)> + Send {
     files.into_iter().map(|file| {
         let text = std::fs::read_to_string(&file).expect("a file");
         let name = file.display().to_string();

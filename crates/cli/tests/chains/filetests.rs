@@ -363,14 +363,13 @@ fn filetests() -> BTreeMap<String, String> {
 }
 
 /// What starts a chain in one mode.
-pub(crate) type Begin = Box<dyn Fn(Mode) -> Option<Started>>;
+pub(crate) type Begin = Box<dyn Fn(Mode) -> Option<Started> + Send>;
 
-/// The chains of all filetests that are not refused, by name; they read and write files below a
-/// folder.
+/// The chains of all filetests that are not refused, by name; each reads and writes files in a folder of its own below this one.
 pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
     let mut chains: Vec<(String, Begin)> = Vec::new();
     for (name, text) in filetests() {
-        let folder = folder.to_path_buf();
+        let folder = folder.join(name.replace(['/', '.'], "-"));
         let Ok(test) = parse(&text) else { continue };
         let begin = move |mode: Mode| {
             test.prepare(&folder);

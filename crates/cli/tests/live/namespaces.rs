@@ -13,7 +13,7 @@ use crate::CATENA;
 /// A rack of one switch, two servers and two hosts, with names that nobody else has.
 pub struct Rack {
     /// What names begin with.
-    name: String,
+    pub name: String,
     folder: PathBuf,
     /// Deployments to be taken back before it goes.
     plans: Vec<PathBuf>,

@@ -197,6 +197,8 @@ pub(super) struct Stages {
     owed: Vec<(NodeId, Credit)>,
     /// Entries of stages that were taken out.
     pub(super) stale: Vec<Port>,
+    /// What was learned of programs that were taken out, for those that are made anew.
+    learned: HashMap<Port, Preference>,
 }
 
 impl Default for Stages {
@@ -210,6 +212,7 @@ impl Default for Stages {
             unsettled: false,
             owed: Vec::new(),
             stale: Vec::new(),
+            learned: HashMap::new(),
         }
     }
 }
@@ -363,6 +366,11 @@ impl Nodes {
         let mut installed =
             Installed { entry, continuation, elements, loops, preference: None, stage };
         installed.set_program_use(self.stages.program_use);
+        if let Some(preference) = &mut installed.preference
+            && let Some(learned) = self.stages.learned.remove(&entry)
+        {
+            *preference = learned.anew();
+        }
         all[number] = Some(installed);
     }
 
@@ -411,6 +419,8 @@ impl Nodes {
                 Some(at) => drop(self.stages.continuations.remove(&(removed.entry, at))),
                 None => {
                     self.nodes[removed.entry.node].stages[removed.entry.port] = None;
+                    let learned = removed.preference.map(|learned| (removed.entry, learned));
+                    self.stages.learned.extend(learned);
                     entries.push(removed.entry);
                 }
             }

@@ -100,6 +100,19 @@ impl Home {
         Self { folder, name: self.name.clone() }
     }
 
+    /// Removes such of processes that were killed with theirs.
+    fn remove_stale(&self) {
+        let prefix = format!(".{}.", self.name);
+        for entry in std::fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let process = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+            let process = process.and_then(|process| process.parse::<u32>().ok());
+            if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
     fn file(&self, name: &str) -> String {
         self.folder.join(name).to_string_lossy().into_owned()
     }
@@ -276,6 +289,7 @@ fn compiled(
     rack: &str,
     limits: &Limits,
 ) -> Result<(Loaded, Rack, Arc<Compiled>), Failure> {
+    at.remove_stale();
     let before = at.before();
     std::fs::create_dir_all(&before.folder)
         .map_err(|why| format!("{}: {why}", before.folder.display()))?;

@@ -69,29 +69,35 @@ impl Variables {
 /// What went wrong and was not reported yet.
 #[derive(Default)]
 pub(super) struct Errors {
-    errors: Vec<String>,
+    /// Each once, and how often it came.
+    errors: Vec<(String, usize)>,
     /// How many there was no room for.
     missing: usize,
 }
 
 impl Errors {
     pub(super) fn push(&mut self, mut error: String) {
-        if self.errors.len() == MAX_ERRORS {
-            self.missing += 1;
-            return;
-        }
         if error.len() > MAX_ERROR {
             let end = (0..=MAX_ERROR).rev().find(|&at| error.is_char_boundary(at));
             error.truncate(end.unwrap_or(0));
             error.push('…');
         }
-        self.errors.push(error);
+        match self.errors.iter().position(|(known, _)| *known == error) {
+            Some(at) => self.errors[at].1 += 1,
+            None if self.errors.len() == MAX_ERRORS => self.missing += 1,
+            None => self.errors.push((error, 1)),
+        }
     }
 
     /// All of them, which are told then.
     pub(super) fn take(&mut self) -> Vec<String> {
         let missing = std::mem::take(&mut self.missing);
-        let mut errors = std::mem::take(&mut self.errors);
+        let told = |(error, times): (String, usize)| match times {
+            1 => error,
+            _ => format!("{error} ({times} times)"),
+        };
+        let mut errors: Vec<String> =
+            std::mem::take(&mut self.errors).into_iter().map(told).collect();
         errors.extend((missing > 0).then(|| format!("{missing} more errors")));
         errors
     }
@@ -112,9 +118,11 @@ mod tests {
         assert!(variables.set_named("b", "1".into()).is_ok());
         assert_eq!(variables.find("b").map(|b| variables.value(b)), Some("1"));
         let mut errors = Errors::default();
-        (0..1000).for_each(|_| errors.push("µ".repeat(MAX_ERROR)));
+        (0..1000).for_each(|n| errors.push(format!("{n:04}{}", "µ".repeat(MAX_ERROR))));
         let told = errors.take();
         assert_eq!((told.len(), told[0].len()), (MAX_ERRORS + 1, MAX_ERROR + '…'.len_utf8()));
         assert_eq!((told[MAX_ERRORS].as_str(), errors.take().len()), ("936 more errors", 0));
+        ["a", "b", "a"].into_iter().for_each(|error| errors.push(error.into()));
+        assert_eq!(errors.take(), ["a (2 times)", "b"]);
     }
 }
