@@ -79,6 +79,7 @@ macro_rules! classes {
             ip6::dec_ip6_hlim::IP6Mirror,
             ip6::ip6_nd_advertiser::IP6NDAdvertiser,
             ip6::ip6_nd_solicitor::IP6NDSolicitor,
+            ip6::ip6_prefix_translator::IP6PrefixTranslator,
             nat::ip_addr_rewriter::IPAddrPairRewriter,
             nat::ip_addr_rewriter::IPAddrRewriter,
             classify::ip_classifier::IPClassifier,

@@ -1,6 +1,6 @@
 //! Random packets: mostly sensible, often odd, sometimes garbage.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use net::checksum::{Sum, pseudo_header_v4};
 use net::{HEADROOM, Header, Packet, PacketType, Pool};
@@ -326,24 +326,46 @@ fn ipv4_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
         .boxed()
 }
 
-fn ipv6_packets() -> BoxedStrategy<Vec<u8>> {
-    let address = proptest::sample::select(vec![
-        1u128 << 96 | 1,
-        0x2001_0db8 << 96 | 1,
-        0x2001_0db8 << 96 | 2,
-        0xff02 << 112 | 1,
-    ]);
+/// Addresses in the IPv6 networks that a configuration mentions.
+fn ipv6_vocabulary(config: &str) -> Vec<u128> {
+    let words = config.split(|c: char| !(c.is_ascii_hexdigit() || ":./".contains(c)));
+    let networks = words.filter_map(|word| {
+        let (address, length) = word.split_once('/').unwrap_or((word, "128"));
+        Some((address.parse::<Ipv6Addr>().ok()?.to_bits(), length.parse::<u32>().ok()?))
+    });
+    let hosts = [1, 0xffff_0000_0000_0000_0001, 0xffff_0000_0000_0001, u128::MAX, 0xa0a0_0001];
+    let within = |(network, length): (u128, u32)| {
+        let free = u128::MAX.checked_shr(length).unwrap_or(0);
+        hosts.map(|host| network | host & free)
+    };
+    networks.flat_map(within).collect()
+}
+
+fn ipv6_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
+    let mut addresses =
+        vec![1u128 << 96 | 1, 0x2001_0db8 << 96 | 1, 0x2001_0db8 << 96 | 2, 0xff02 << 112 | 1];
+    addresses.extend(ipv6_vocabulary(config));
+    let address = proptest::sample::select(addresses);
+    let packet = ipv6_packet(address.clone(), proptest::collection::vec(any::<u8>(), 0..80));
+    if ipv6_vocabulary(config).is_empty() {
+        return packet;
+    }
+    // Errors quote a packet.
+    let quoted = ipv6_packet(address.clone(), proptest::collection::vec(any::<u8>(), 0..30));
+    let error = (proptest::sample::select(vec![1u8, 2, 3, 4, 128]), 0..8u8, 0..99u8, quoted)
+        .prop_map(|(kind, code, rest, quoted)| {
+            [&[kind, code, 0, 0, 0, 0, 0, rest][..], &quoted].concat()
+        });
+    prop_oneof![2 => packet, 1 => ipv6_packet(address, error)].boxed()
+}
+
+fn ipv6_packet(
+    address: impl Strategy<Value = u128> + Clone + 'static,
+    body: impl Strategy<Value = Vec<u8>> + 'static,
+) -> BoxedStrategy<Vec<u8>> {
     let next = proptest::sample::select(vec![0u8, 6, 17, 43, 44, 58, 59, 60]);
     let hlim = proptest::sample::select(vec![0u8, 1, 2, 64, 255]);
-    (
-        address.clone(),
-        address,
-        next,
-        hlim,
-        any::<u8>(),
-        proptest::collection::vec(any::<u8>(), 0..80),
-        0..12u8,
-    )
+    (address.clone(), address, next, hlim, any::<u8>(), body, 0..12u8)
         .prop_map(|(source, destination, next, hlim, class, body, damage)| {
             let mut packet = vec![0x60 | class >> 4, class << 4, 0, 0];
             packet.extend((body.len() as u16 + u16::from(damage == 1) * 9).to_be_bytes());
@@ -383,9 +405,10 @@ pub fn samples(config: &str, inputs: usize) -> impl Strategy<Value = Vec<Sample>
         [1, 0, 0x5e, 0, 0, 1],
         [2, 0, 0, 0, 0, 7],
     ]);
+    let ipv6_share = if ipv6_vocabulary(config).is_empty() { 2 } else { 14 };
     let network = prop_oneof![
         14 => (Just(0x0800u16), ipv4_packets(config)),
-        2 => (Just(0x86dd), ipv6_packets()),
+        ipv6_share => (Just(0x86dd), ipv6_packets(config)),
         2 => (Just(0x0806), arp_packets(config)),
         1 => (any::<u16>(), proptest::collection::vec(any::<u8>(), 0..80)),
     ];

@@ -176,6 +176,19 @@ impl Field {
             _ => value.to_string(),
         }
     }
+
+    /// A mask as this field is written. Open vSwitch takes a leading digit for the length of a prefix.
+    fn mask(self, mask: u128) -> String {
+        match self {
+            Self::Ip6Src | Self::Ip6Dst if mask >> 112 == 0 => {
+                let groups = Ipv6Addr::from_bits(mask).segments();
+                let groups = groups.iter().skip_while(|group| **group == 0);
+                let groups: Vec<String> = groups.map(|group| format!("{group:x}")).collect();
+                format!("::{}", groups.join(":"))
+            }
+            _ => self.number(mask),
+        }
+    }
 }
 
 /// Some bits of a field.
@@ -212,7 +225,7 @@ impl fmt::Display for Bits {
         f.write_str(&field.number(value))?;
         match mask == field.ones() {
             true => Ok(()),
-            false => write!(f, "/{}", field.number(mask)),
+            false => write!(f, "/{}", field.mask(mask)),
         }
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod ip6_encap;
 pub(crate) mod ip6_header;
 pub(crate) mod ip6_nd_advertiser;
 pub(crate) mod ip6_nd_solicitor;
+pub(crate) mod ip6_prefix_translator;

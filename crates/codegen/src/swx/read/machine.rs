@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, Term, TermId};
-use ir::{Base, IntervalSet};
+use ir::{Base, IntervalSet, MAX_MASK_INTERVALS};
 
 use super::super::spec::Failure;
 use super::code::{Action, Code, Op, Operand};
@@ -29,6 +29,12 @@ pub(super) struct State {
     hit: Option<bool>,
     /// What the search for headers found out of numbers.
     known: BTreeMap<TermId, IntervalSet>,
+}
+
+/// Whether a mask's numbers are more intervals than a set takes ([`IntervalSet::masked`]).
+fn has_many_gaps(width: u16, mask: u128) -> bool {
+    let free = (ones(width) & !mask).unbounded_shr(mask.trailing_zeros());
+    free.count_ones() > MAX_MASK_INTERVALS.ilog2()
 }
 
 /// Where execution goes on.
@@ -414,8 +420,23 @@ impl<'a> Machine<'a> {
         let table = &code.tables[table];
         let state = &place.state;
         let mut keys = Vec::new();
-        for (field, _) in &table.keys {
-            keys.push(self.get(state, Operand::Meta(*field), &[])?);
+        // The key of entries that a number is a part of, its lowest bit, and how many it has: of masks with many gaps, each
+        // byte is looked at by itself.
+        let mut parts: Vec<(usize, u16, u16)> = Vec::new();
+        for (at, (field, _)) in table.keys.iter().enumerate() {
+            let key = self.get(state, Operand::Meta(*field), &[])?;
+            let width = code.metadata[*field].1;
+            let mut masks = table.entries.iter().map(|entry| entry.matches[at].1);
+            if masks.any(|mask| has_many_gaps(width, mask)) {
+                for low in (0..width).step_by(8) {
+                    let bits = (width - low).min(8);
+                    keys.push(self.terms.slice(key, low, bits));
+                    parts.push((at, low, bits));
+                }
+            } else {
+                keys.push(key);
+                parts.push((at, 0, width));
+            }
         }
         let mut places: Vec<Continuation> = Vec::new();
         let mut index: HashMap<(usize, &[u128]), usize> = HashMap::new();
@@ -425,20 +446,19 @@ impl<'a> Machine<'a> {
         'entries: for entry in &table.entries {
             self.spend()?;
             let mut sets = Vec::new();
-            for (at, ((value, mask), (field, _))) in
-                entry.matches.iter().zip(&table.keys).enumerate()
-            {
-                if *mask == 0 {
+            for (at, &(of, low, width)) in parts.iter().enumerate() {
+                let (value, mask) = entry.matches[of];
+                let (value, mask) = (value >> low & ones(width), mask >> low & ones(width));
+                if mask == 0 {
                     continue;
                 }
-                let width = code.metadata[*field].1;
-                let set = match masks.get(&(width, *value, *mask)) {
+                let set = match masks.get(&(width, value, mask)) {
                     Some(set) => set.clone(),
                     None => {
-                        let Some(set) = IntervalSet::masked(width, *value, *mask) else {
+                        let Some(set) = IntervalSet::masked(width, value, mask) else {
                             return fail("a mask has many gaps");
                         };
-                        masks.insert((width, *value, *mask), set.clone());
+                        masks.insert((width, value, mask), set.clone());
                         set
                     }
                 };
