@@ -59,6 +59,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("Mirror", "mirror.click", include_str!("../../../nf/mirror.click")),
     function("Monitor", "monitor.click", include_str!("../../../nf/monitor.click")),
     function("NAPT", "napt.click", include_str!("../../../nf/napt.click")),
+    function("NAT64", "nat64.click", include_str!("../../../nf/nat64.click")),
     function("NPTv6", "nptv6.click", include_str!("../../../nf/nptv6.click")),
     function(
         "PPPoEDetunnel",

@@ -73,3 +73,20 @@ fn tunnels_are_those_of_scapy_in_both_directions() {
     folder.run(["run", "chain.click", "-q"]).well();
     scapy("tunnels.py", "compare", folder.path());
 }
+
+#[test]
+fn translations_between_versions_of_ip_are_those_of_scapy() {
+    let folder = Folder::new();
+    scapy("translation.py", "make", folder.path());
+    let chain = "
+        FromDump(six.pcap, STOP true) -> Strip(14) -> CheckIP6Header
+          -> ProtocolTranslator64(2001:db8:a::/96, 64:ff9b::/96, ERROR_SRC 192.0.2.9)
+          -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDump(made-four.pcap);
+        FromDump(four.pcap, STOP true) -> Strip(14) -> CheckIPHeader
+          -> ProtocolTranslator46(64:ff9b::/96, 2001:db8:a::/96)
+          -> EtherEncap(0x86dd, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDump(made-six.pcap);
+        DriverManager(pause, pause);";
+    folder.file("chain.click", chain);
+    folder.run(["run", "chain.click", "-q"]).well();
+    scapy("translation.py", "compare", folder.path());
+}
