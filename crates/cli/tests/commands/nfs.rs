@@ -74,6 +74,7 @@ fn frames() -> Vec<u8> {
         "udp 10.0.0.1:1 > 10.0.0.2:2 frag 8",
         "arp who-has 10.1.0.1 tell 10.1.0.2",
         "udp [2001:db8::1]:1 > [2001:db8:1::2]:2",
+        "udp [2001:db8:a::a00:1]:5000 > [64:ff9b::808:808]:53 payload 'query'",
         "vlan 7 udp 10.0.0.1:1 > 10.0.0.2:2",
         "ip 192.0.2.1 > 192.0.2.2 proto 4 payload (udp 10.0.0.1:1 > 10.0.0.2:2)",
         "ip 192.0.2.1 > 192.0.2.2 proto 47 payload \
@@ -108,7 +109,7 @@ fn every_example_is_good_is_proven_and_runs() {
         folder.run(["verify", of.file]).well();
         let text = folder.read(of.file);
         let mut words = vec!["run".to_string(), "-q".into(), of.file.to_string()];
-        for wire in ["lan", "wan", "inside", "proxy", "probe", "trunk"] {
+        for wire in ["lan", "wan", "inside", "proxy", "probe", "trunk", "six", "four"] {
             if text.contains(&format!("FromDevice({wire})")) {
                 folder.file(&format!("{wire}.pcap"), &frames);
                 words.extend(["--in".into(), format!("{wire}={wire}.pcap")]);

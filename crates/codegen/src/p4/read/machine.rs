@@ -532,7 +532,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A condition without others in it.
+    /// A condition: a comparison, or several that say which numbers of a set one is.
     pub(super) fn cond(
         &mut self,
         scope: &Scope,
@@ -551,6 +551,11 @@ impl Machine<'_> {
             return Ok(Cond::Known(valid.of.and_then(|of| self.terms.value(of)) == Some(1)));
         }
         let Expr::Binary(op, a, b) = of else { return fail("a condition was expected") };
+        if let Op::And | Op::Or = op {
+            let a = self.cond(scope, a, state, locals)?;
+            let b = self.cond(scope, b, state, locals)?;
+            return self.joined(state, *op == Op::And, a, b);
+        }
         let op = match op {
             Op::Equal => CompareOp::Eq,
             Op::Unequal => CompareOp::Ne,
@@ -609,6 +614,30 @@ impl Machine<'_> {
         }
     }
 
+    /// That both conditions hold, or one of both.
+    fn joined(&self, state: &State, both: bool, a: Cond, b: Cond) -> Result<Cond, Stop> {
+        match (a, b) {
+            (Cond::Known(known), other) | (other, Cond::Known(known)) => {
+                Ok(if known == both { other } else { Cond::Known(known) })
+            }
+            (Cond::Is(a, x), Cond::Is(b, y)) if a == b => Ok(match x == y {
+                true => Cond::Is(a, x),
+                false => Cond::Known(!both),
+            }),
+            // Neither of two sets: none of both together.
+            (Cond::Is(Atom::Test(a, x), is), Cond::Is(Atom::Test(b, y), also))
+                if a == b && is == also =>
+            {
+                let set = if both == is { x.intersect(&y) } else { x.union(&y) };
+                Ok(match self.within(state, a, set) {
+                    Cond::Known(holds) => Cond::Known(holds == is),
+                    Cond::Is(atom, holds) => Cond::Is(atom, holds == is),
+                })
+            }
+            _ => fail("a condition on two numbers has two others in it"),
+        }
+    }
+
     fn test(&mut self, state: &State, of: TermId, op: CompareOp, than: u128, width: u16) -> Cond {
         let most = ones(width);
         let below = |high: Option<u128>| {
@@ -634,11 +663,14 @@ impl Machine<'_> {
         if all.is_subset(&set) || !all.intersects(&set) {
             return Cond::Known(all.intersects(&set));
         }
-        // Of two numbers that were chosen from, one may be in it.
+        // Of two numbers that were chosen from, one, both or none may be in it.
         if let Term::Choose(atom, yes, no) = self.terms.term(of)
             && let (Some(yes), Some(no)) = (self.terms.value(*yes), self.terms.value(*no))
         {
-            return Cond::Is(atom.clone(), set.contains(yes) && !set.contains(no));
+            return match (set.contains(yes), set.contains(no)) {
+                (yes, no) if yes == no => Cond::Known(yes),
+                (yes, _) => Cond::Is(atom.clone(), yes),
+            };
         }
         Cond::Is(Atom::Test(of, Arc::new(set)), true)
     }
