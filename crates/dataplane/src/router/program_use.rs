@@ -119,16 +119,6 @@ impl Preference {
         self.by
     }
 
-    /// What is known of a program that takes this one's place: it does nearly the same, but its flow cache is empty. It gets some
-    /// time before it is judged, half as much each time, so that one that is made anew again and again is judged as that.
-    pub(super) fn anew(self) -> Self {
-        let filling = self.filling.anew();
-        let interval = (self.interval / 2).max(LEAST);
-        let left = interval + filling.bursts() + TRIAL;
-        let Self { by, ratio, .. } = self;
-        Self { by, left, interval, ratio, filling, ..Self::default() }
-    }
-
     /// A burst of so many packets was taken in this time; `warmth` is that of the program's flow cache.
     #[cold]
     pub(super) fn learn(&mut self, by: By, time: Duration, packets: usize, warmth: Warmth) {
@@ -298,38 +288,6 @@ mod tests {
         assert!(taken[1] > 1_000, "{taken:?}");
         let taken = run(&mut preference, 6_000, [50, 600]);
         assert!(taken[0] > 3_000, "{taken:?}");
-    }
-
-    /// Programs in another's place that take this long with a cold flow cache, for so many bursts, and then.
-    fn run_anew(preference: Preference, bursts: usize, cold: usize, cost: [u64; 3]) -> Preference {
-        let mut preference = preference.anew();
-        run(&mut preference, cold.min(bursts), [cost[0], cost[2]]);
-        run(&mut preference, bursts.saturating_sub(cold), [cost[1], cost[2]]);
-        preference
-    }
-
-    #[test]
-    fn a_program_in_the_place_of_another_is_used_as_that_was() {
-        let mut faster = Preference::default();
-        run(&mut faster, 200_000, [50, 100]);
-        // Its flow cache is cold at first.
-        let mut faster = run_anew(faster, 500, 500, [400, 50, 100]);
-        assert!(run(&mut faster, 5_000, [50, 100])[1] < 50);
-        assert!(run(&mut faster, 20_000, [50, 100])[0] > 19_900);
-        let mut slower = Preference::default();
-        run(&mut slower, 200_000, [100, 50]);
-        let mut slower = slower.anew();
-        assert!(run(&mut slower, 5_000, [100, 50])[0] < 200);
-    }
-
-    #[test]
-    fn a_program_that_is_made_anew_again_and_again_is_judged_as_that() {
-        let mut preference = Preference::default();
-        run(&mut preference, 200_000, [50, 100]);
-        for _ in 0..20 {
-            preference = run_anew(preference, 400, 400, [400, 50, 100]);
-        }
-        assert_eq!(preference.by(), By::Elements);
     }
 
     #[test]

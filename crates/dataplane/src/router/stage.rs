@@ -197,8 +197,6 @@ pub(super) struct Stages {
     owed: Vec<(NodeId, Credit)>,
     /// Entries of stages that were taken out.
     pub(super) stale: Vec<Port>,
-    /// What was learned of programs that were taken out, for those that are made anew.
-    learned: HashMap<Port, Preference>,
 }
 
 impl Default for Stages {
@@ -212,7 +210,6 @@ impl Default for Stages {
             unsettled: false,
             owed: Vec::new(),
             stale: Vec::new(),
-            learned: HashMap::new(),
         }
     }
 }
@@ -366,11 +363,6 @@ impl Nodes {
         let mut installed =
             Installed { entry, continuation, elements, loops, preference: None, stage };
         installed.set_program_use(self.stages.program_use);
-        if let Some(preference) = &mut installed.preference
-            && let Some(learned) = self.stages.learned.remove(&entry)
-        {
-            *preference = learned.anew();
-        }
         all[number] = Some(installed);
     }
 
@@ -419,8 +411,6 @@ impl Nodes {
                 Some(at) => drop(self.stages.continuations.remove(&(removed.entry, at))),
                 None => {
                     self.nodes[removed.entry.node].stages[removed.entry.port] = None;
-                    let learned = removed.preference.map(|learned| (removed.entry, learned));
-                    self.stages.learned.extend(learned);
                     entries.push(removed.entry);
                 }
             }

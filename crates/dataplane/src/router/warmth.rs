@@ -94,11 +94,6 @@ impl Filling {
         *self = Self { known, began, is_new, ..Self::default() };
     }
 
-    /// That of a program that takes this one's place: its flow cache is empty, and whether it fills has been tried.
-    pub(super) fn anew(&self) -> Self {
-        Self { is_new: self.is_new, ..Self::default() }
-    }
-
     /// A trial begins.
     pub(super) fn begin(&mut self, warmth: Warmth) {
         self.began = warmth;
