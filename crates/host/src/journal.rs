@@ -70,7 +70,10 @@ impl Journal {
             match made.map_err(|why| (why.kind(), why)) {
                 Ok(()) => {}
                 Err((ErrorKind::PermissionDenied, _)) => return Err(Failure::NotRoot),
-                Err((ErrorKind::AlreadyExists, _)) if is_first => {
+                // Another maker may have been faster than this one the second time.
+                Err((ErrorKind::AlreadyExists, _))
+                    if is_first || matches!(Self::open(folder), Err(Failure::Held(_, Some(_)))) =>
+                {
                     return Err(Failure::Taken(folder.display().to_string()));
                 }
                 Err((ErrorKind::AlreadyExists, _)) => {}

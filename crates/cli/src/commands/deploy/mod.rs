@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use compiler::partition::Compiled;
 use dataplane::guarded_path;
-use host::{Failure as Unmade, Journal, Opened};
+use host::{Failure as Unmade, Journal, Opened, Process};
 use ir::Sources;
 use ir::quantity::{self, Unit};
 use placement::{Document, MadeOf, Plan, check, without_hosts};
@@ -107,7 +107,7 @@ impl Home {
             let name = entry.file_name();
             let process = name.to_str().and_then(|name| name.strip_prefix(&prefix));
             let process = process.and_then(|process| process.parse::<u32>().ok());
-            if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            if process.is_some_and(|process| Process::has_ended_in(process, Duration::ZERO)) {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
