@@ -239,6 +239,12 @@ const CASES: &[Case] = &[
         |n| vec![(0, with_payload(n))],
     ),
     native(
+        "streams that rules search",
+        "Idle -> t :: SnortFilter(tests/full_tables.rules, MEMORY 1000000) -> Discard;",
+        4096,
+        |n| vec![(0, request(n))],
+    ),
+    native(
         "streams of requests",
         "Idle -> t :: URLFilter(/dev/null, MEMORY 1000000) -> Discard;",
         4096,

@@ -63,6 +63,22 @@ impl<'a> Message<'a> {
         Some(message)
     }
 
+    /// Bytes of what comes behind the headers, if they tell (RFC 9112, 6.3).
+    pub(crate) fn body_length(&self) -> Option<u64> {
+        let is_request = !self.method.is_empty();
+        if self.header("transfer-encoding").is_some()
+            || self.header("upgrade").is_some()
+            || self.method == b"CONNECT"
+        {
+            return None;
+        }
+        match self.header("content-length") {
+            Some(length) => std::str::from_utf8(length).ok()?.parse::<u32>().ok().map(u64::from),
+            None if is_request || self.status.starts_with(b"1") => Some(0),
+            None => matches!(self.status, b"204" | b"304").then_some(0),
+        }
+    }
+
     /// The value of the first header of that name, in whatever case.
     pub(crate) fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.headers.split(|&b| b == b'\n').find_map(|line| {

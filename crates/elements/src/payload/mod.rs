@@ -1,9 +1,11 @@
 //! What lies behind the headers.
 
+mod connections;
 pub(crate) mod decrypt_payload;
 pub(crate) mod dedup_payload;
 pub(crate) mod encrypt_payload;
 mod http;
+mod rates;
 mod redundancy;
 pub(crate) mod redup_payload;
 mod sealed;
@@ -14,3 +16,4 @@ mod streams;
 mod tls;
 mod transport;
 pub(crate) mod url_filter;
+mod window;

@@ -6,6 +6,12 @@ use ipnet::Ipv4Net;
 use ir::IntervalSet;
 
 use crate::argument::parse_ipv4;
+use detection::Detection;
+use options::Reading;
+
+pub(crate) mod detection;
+mod expression;
+mod options;
 
 /// What a rule does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,69 +22,75 @@ pub(crate) enum Action {
     Alert,
 }
 
-/// A part of a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Buffer {
-    Payload,
-    Method,
-    /// With percent-encoded bytes decoded.
-    Uri,
-    RawUri,
-    Header,
-    Cookie,
-    /// What comes behind a request's headers.
-    ClientBody,
-    StatusCode,
-    StatusMessage,
-    /// What comes behind a response's headers.
-    FileData,
-}
-
-impl Buffer {
-    /// How many there are.
-    pub(crate) const COUNT: usize = Self::FileData as usize + 1;
-
-    fn of(option: &str) -> Option<Self> {
-        Some(match option {
-            "http_method" => Self::Method,
-            "http_uri" => Self::Uri,
-            "http_raw_uri" => Self::RawUri,
-            "http_header" | "http_raw_header" => Self::Header,
-            "http_cookie" => Self::Cookie,
-            "http_client_body" => Self::ClientBody,
-            "http_stat_code" => Self::StatusCode,
-            "http_stat_msg" => Self::StatusMessage,
-            _ => return None,
-        })
-    }
-}
-
-/// Bytes that a rule looks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Content {
-    /// In lower case if `any_case`.
-    pub bytes: Vec<u8>,
-    pub any_case: bool,
-    /// Whether they must not be there.
-    pub negated: bool,
-    pub buffer: Buffer,
-    /// From the buffer's start: where the search begins, and how many bytes it may take.
-    pub offset: i64,
-    pub depth: Option<i64>,
-    /// The same from the end of the match before, if any is told.
-    pub distance: Option<i64>,
-    pub within: Option<i64>,
-}
-
-impl Content {
-    /// Whether the match before says where it is looked for.
-    pub(crate) fn is_relative(&self) -> bool {
-        self.distance.is_some() || self.within.is_some()
-    }
-}
-
 /// Least and greatest number.
 pub(crate) type Range = (u32, u32);
+
+/// Bits of flows that rules may name.
+const MOST_BITS: u32 = 128;
+
+/// What a rule demands of its flow's bits, or does to them once it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowBits {
+    Set(u128),
+    Unset(u128),
+    Toggle(u128),
+    All(u128),
+    Any(u128),
+    NotAny(u128),
+    NotAll(u128),
+}
+
+impl FlowBits {
+    /// Whether they are as it demands.
+    pub(crate) fn holds(self, bits: u128) -> bool {
+        match self {
+            Self::All(of) => bits & of == of,
+            Self::Any(of) => bits & of != 0,
+            Self::NotAny(of) => bits & of == 0,
+            Self::NotAll(of) => bits & of != of,
+            Self::Set(_) | Self::Unset(_) | Self::Toggle(_) => true,
+        }
+    }
+
+    /// What they are then.
+    pub(crate) fn applied(self, bits: u128) -> u128 {
+        match self {
+            Self::Set(of) => bits | of,
+            Self::Unset(of) => bits & !of,
+            Self::Toggle(of) => bits ^ of,
+            Self::All(_) | Self::Any(_) | Self::NotAny(_) | Self::NotAll(_) => bits,
+        }
+    }
+}
+
+/// Of whose packets a rate counts matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Track {
+    Source,
+    Destination,
+}
+
+/// Which matches count, of those of an address within a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RateKind {
+    /// Those after so many: `detection_filter`.
+    Filter,
+    /// The first ones.
+    Limit,
+    /// One of so many.
+    Threshold,
+    /// The first of these.
+    Both,
+}
+
+/// A rate that decides which matches count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub kind: RateKind,
+    pub track: Track,
+    pub count: u32,
+    pub seconds: u32,
+}
 
 /// A rule.
 #[derive(Clone, Debug)]
@@ -94,7 +106,16 @@ pub(crate) struct Rule {
     pub both: bool,
     /// Whether it is about packets of connections that are there.
     pub established: bool,
-    pub contents: Vec<Content>,
+    /// Whether it is about what clients say to servers, or what servers say to clients.
+    pub to_server: Option<bool>,
+    /// Whether it is also about what several packets of a stream hold together.
+    pub in_streams: bool,
+    pub detections: Vec<Detection>,
+    /// What it demands of its flow's bits, and does to them.
+    pub bits: Vec<FlowBits>,
+    /// Whether it only changes its flow's bits.
+    pub is_silent: bool,
+    pub rate: Option<Rate>,
     /// Of the payload, of the URI.
     pub size: Option<Range>,
     pub uri_size: Option<Range>,
@@ -131,6 +152,8 @@ pub(crate) struct RuleSet {
     /// Variables that nothing defines: they mean any.
     pub undefined: BTreeSet<String>,
     variables: HashMap<String, String>,
+    /// The bits of flows, by name.
+    bits: HashMap<String, u32>,
 }
 
 /// Variables within variables.
@@ -222,7 +245,12 @@ impl RuleSet {
             dst_port: self.ports(dst_port, 0)?,
             both,
             established: false,
-            contents: Vec::new(),
+            to_server: None,
+            in_streams: true,
+            detections: Vec::new(),
+            bits: Vec::new(),
+            is_silent: false,
+            rate: None,
             size: None,
             uri_size: None,
             icmp_type: None,
@@ -236,13 +264,13 @@ impl RuleSet {
         };
         let close = text.rfind(')').filter(|&at| at > open && at + 1 == text.len());
         let close = close.ok_or_else(|| wrong(text.len(), "the options' ')' is missing"))?;
-        let mut sticky = Buffer::Payload;
+        let mut reading = Reading::new(&mut self.bits);
         let within = |refused| match refused {
             Refused::Wrong(Wrong { at, message }) => wrong(open + 1 + at, message),
             other => other,
         };
         for (at, name, value) in options(&text[open + 1..close]).map_err(within)? {
-            rule.option((open + 1 + at, name, value), &mut sticky)?;
+            rule.option((open + 1 + at, name, value), &mut reading)?;
         }
         Ok(rule)
     }
@@ -397,151 +425,9 @@ fn options(text: &str) -> Result<Vec<RuleOption<'_>>, Refused> {
     }
 }
 
-/// A quoted string without its escapes.
-fn unquoted(value: &str) -> Option<String> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    let mut text = String::new();
-    let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
-        text.push(if c == '\\' { chars.next().unwrap_or('\\') } else { c });
-    }
-    Some(text)
-}
-
-/// The bytes of a content: text, with hexadecimal numbers between bars.
-fn bytes(value: &str) -> Option<Vec<u8>> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
-    let (mut all, mut at) = (Vec::new(), 0);
-    while let Some(&b) = inner.get(at) {
-        at += 1;
-        match b {
-            b'\\' => {
-                all.push(*inner.get(at)?);
-                at += 1;
-            }
-            b'|' => {
-                let length = inner[at..].iter().position(|&b| b == b'|')?;
-                let text = std::str::from_utf8(&inner[at..at + length]).ok()?;
-                for word in text.split_ascii_whitespace() {
-                    let digits = word.as_bytes().chunks(2);
-                    for pair in digits {
-                        let pair = std::str::from_utf8(pair).ok().filter(|p| p.len() == 2)?;
-                        all.push(u8::from_str_radix(pair, 16).ok()?);
-                    }
-                }
-                at += length + 1;
-            }
-            b => all.push(b),
-        }
-    }
-    (!all.is_empty()).then_some(all)
-}
-
-/// `N`, `<N`, `>N` or `N<>M`.
-fn range(value: &str) -> Option<Range> {
-    let number = |text: &str| text.trim().parse::<u32>().ok();
-    if let Some((low, high)) = value.split_once("<>") {
-        return Some((number(low)?, number(high)?)).filter(|(low, high)| low <= high);
-    }
-    Some(match (value.strip_prefix('<'), value.strip_prefix('>')) {
-        (Some(n), _) => (0, number(n)?.checked_sub(1)?),
-        (_, Some(n)) => (number(n)?.checked_add(1)?, u32::MAX),
-        _ => (number(value)?, number(value)?),
-    })
-}
-
-impl Rule {
-    fn option(
-        &mut self,
-        (at, name, value): RuleOption<'_>,
-        sticky: &mut Buffer,
-    ) -> Result<(), Refused> {
-        let bad = |what: &str| wrong(at, format!("'{value}' is not {what} for {name}"));
-        let number = || value.parse::<u32>().map_err(|_| bad("a number"));
-        let some_range = || range(value).ok_or_else(|| bad("a number, <N, >N or N<>M"));
-        match name {
-            "content" | "uricontent" => {
-                let (negated, quoted) = match value.strip_prefix('!') {
-                    Some(rest) => (true, rest.trim()),
-                    None => (false, value),
-                };
-                if quoted.starts_with('"') && !quoted.ends_with('"') {
-                    return Err(Refused::Option("content with modifiers of Snort 3".to_string()));
-                }
-                let bytes = bytes(quoted).ok_or_else(|| bad("a quoted string"))?;
-                let buffer = if name == "content" { *sticky } else { Buffer::Uri };
-                self.contents.push(Content {
-                    bytes,
-                    any_case: false,
-                    negated,
-                    buffer,
-                    offset: 0,
-                    depth: None,
-                    distance: None,
-                    within: None,
-                });
-            }
-            "nocase" | "offset" | "depth" | "distance" | "within" => {
-                let content = self.contents.last_mut();
-                let content =
-                    content.ok_or_else(|| wrong(at, format!("{name} stands behind a content")))?;
-                if name == "nocase" {
-                    content.any_case = true;
-                    content.bytes.make_ascii_lowercase();
-                    return Ok(());
-                }
-                // The name of a number that is read from the packet.
-                if value.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                    return Err(Refused::Option(format!("{name} of a variable")));
-                }
-                let number: i64 = value.parse::<i32>().map_err(|_| bad("a number"))?.into();
-                match name {
-                    "offset" => content.offset = number,
-                    "depth" => content.depth = Some(number),
-                    "distance" => content.distance = Some(number),
-                    _ => content.within = Some(number),
-                }
-            }
-            "fast_pattern" | "rawbytes" | "reference" | "metadata" => {}
-            "file_data" => *sticky = Buffer::FileData,
-            "pkt_data" => *sticky = Buffer::Payload,
-            "msg" => self.message = unquoted(value).ok_or_else(|| bad("a quoted string"))?,
-            "classtype" => self.class = value.to_string(),
-            "sid" => self.sid = number()?,
-            "gid" => self.gid = number()?,
-            "rev" => self.rev = number()?,
-            "priority" => self.priority = number()?,
-            "dsize" => self.size = Some(some_range()?),
-            "urilen" => {
-                let length = value.split(',').next().unwrap_or_default().trim();
-                self.uri_size = Some(range(length).ok_or_else(|| bad("a length"))?);
-            }
-            "itype" => self.icmp_type = Some(some_range()?),
-            "icode" => self.icmp_code = Some(some_range()?),
-            "flow" => {
-                for word in value.split(',').map(str::trim) {
-                    match word {
-                        "established" => self.established = true,
-                        "to_server" | "to_client" | "from_server" | "from_client" | "stateless"
-                        | "no_stream" | "only_stream" => {}
-                        other => return Err(Refused::Option(format!("flow {other}"))),
-                    }
-                }
-            }
-            _ => match Buffer::of(name) {
-                Some(buffer) => match self.contents.last_mut() {
-                    Some(content) => content.buffer = buffer,
-                    None => return Err(wrong(at, format!("{name} stands behind a content"))),
-                },
-                None => return Err(Refused::Option(name.to_string())),
-            },
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::detection::{Buffer, Number};
     use super::*;
 
     fn read(text: &str) -> RuleSet {
@@ -568,25 +454,39 @@ mod tests {
         assert!(rule.src.contains(0x0a00_0001) && !rule.src.contains(0x0a01_0001));
         assert!(rule.dst_port.contains(8002) && !rule.dst_port.contains(8001));
         assert!(!rule.dst.contains(0xc000_0201) && rule.dst.contains(1));
-        let [first, second] = &rule.contents[..] else { panic!("{rule:?}") };
-        assert_eq!((&first.bytes[..], first.offset), (&b"x;\r\n;"[..], 2));
+        let [Detection::Content(first), Detection::Content(second)] = &rule.detections[..] else {
+            panic!("{rule:?}")
+        };
+        assert_eq!(
+            (&first.bytes[..], first.offset, rule.to_server),
+            (&b"x;\r\n;"[..], Number::Known(2), Some(true))
+        );
         assert_eq!(
             (&second.bytes[..], second.negated, second.buffer),
             (&b"y"[..], true, Buffer::Uri)
         );
-        assert_eq!((second.distance, second.within), (Some(1), Some(9)));
+        let known = |number| Some(Number::Known(number));
+        assert_eq!((second.distance, second.within), (known(1), known(9)));
     }
 
     #[test]
     fn what_is_not_supported_is_counted_by_name() {
         let set = read(concat!(
-            "alert tcp any any -> any any (pcre:\"/x/\"; sid:1;)\n",
-            "alert tcp any any -> any any (content:\"x\"; pcre:\"/;/\"; sid:2;)\n",
-            "alert udp any any -> any $DNS (content:\"x\"; byte_test:1,>,2,3; sid:3;)\n",
+            "alert tcp any any -> any any (pcre:\"/x(?!y)/\"; sid:1;)\n",
+            "alert tcp any any -> any any (content:\"x\"; pcre:\"/(;)\\1/\"; sid:2;)\n",
+            "alert udp any any -> any $DNS (content:\"x\"; byte_test:1,>,2,3,dce; sid:3;)\n",
             "include other.rules\n",
         ));
         let left_out: Vec<_> = set.left_out.iter().map(|(name, n)| (name.as_str(), *n)).collect();
-        assert_eq!(left_out, [("byte_test", 1), ("include", 1), ("pcre", 2)]);
+        assert_eq!(
+            left_out,
+            [
+                ("byte_test dce", 1),
+                ("include", 1),
+                ("pcre with backreferences", 1),
+                ("pcre with look-around", 1)
+            ]
+        );
         assert!(set.rules.is_empty() && set.undefined.contains("DNS"));
     }
 

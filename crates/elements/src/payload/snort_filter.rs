@@ -5,11 +5,14 @@ use std::fmt::Write;
 
 use ir::{Diagnostic, Model, Reason, Severity, Span};
 use net::annotation::PAINT;
+use net::wire::ip_protocol::{TCP, UDP};
 use net::{Batch, Packet};
 
-use super::search::{Engine, Seen};
+use super::connections::{Connections, Found};
+use super::search::{Engine, Flow, PayloadMatch};
+use super::snort::detection::Detection;
 use super::snort::{Action, Rule, RuleSet};
-use super::transport;
+use super::transport::{self, Seen};
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -17,25 +20,39 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 element! {
     /// SnortFilter(FILE, ... [, KEYWORDS]) -- searches payloads for what rules of Snort name
     ///
-    /// Expects IPv4 packets with their header marked. Reads rules of Snort 2 from files and looks at
-    /// each packet by itself: addresses, ports, and contents of the payload with `nocase`, `offset`,
-    /// `depth`, `distance`, `within` and `!`; parts of HTTP/1 messages that a packet holds
-    /// (`http_uri`, `http_header` and others, `file_data`, `urilen`); `dsize`, `itype`, `icode`. Of
-    /// `flow`, `established` means that a packet of TCP has ACK and no SYN; the rest is left to the
-    /// rule's addresses and ports.
+    /// Expects IPv4 and IPv6 packets with their header marked, and reads rules of Snort 2 from files.
+    ///
+    /// Rules look for contents (`content` with `nocase`, `offset`, `depth`, `distance`, `within` and `!`;
+    /// `pcre`; `byte_test`, `byte_jump`, `byte_extract`, `isdataat`) in the payload or in parts of HTTP/1
+    /// messages (`http_uri`, `http_header` and others, `file_data`, `urilen`). `dsize`, `itype` and `icode`
+    /// are about packets, `flow` and `flowbits` about connections, `detection_filter` and `threshold` about
+    /// how often a rule matches.
+    ///
+    /// Each packet is searched by itself, and each stream of TCP with what came before: in order, as far
+    /// as 16 KiB back, or to the message of HTTP before. Where segments overlap, the bytes that came first
+    /// count. A rule is told once for what it matches in a stream. Rules without a content, and those with
+    /// `dsize`, look at packets alone. Who began a connection is its client; where that was not seen, it is
+    /// who has the higher port. `established` means that a packet of TCP has ACK and no SYN. Rules that set
+    /// bits come before others.
     ///
     /// Rules with `drop` or `reject` drop packets as `rule-matched`, or send them to output 1 if that
-    /// is connected. Rules with `alert` count them. Where a `pass` rule matches, others do not count.
+    /// is connected; where a stream matches, all that follows in its direction, too. Rules with `alert`
+    /// count them. Where a `pass` rule matches, others do not count. Rules name IPv4 addresses: an IPv6
+    /// packet matches those with `any`. Fragments but the first pass.
     ///
-    /// Rules that need anything else are left out; a warning tells how many, and for which option.
-    /// Variables are defined by `ipvar`, `portvar` and `var` in a file before they are used;
-    /// others mean `any`, with a warning. Contents are found together in one pass over a payload.
-    /// What a rule takes beyond that is bounded: where it would take more, it does not match.
+    /// Rules that need anything else are left out, as are regular expressions with look-around or
+    /// backreferences; a warning tells how many, and for which option. Variables are defined by `ipvar`,
+    /// `portvar` and `var` in a file before they are used; others mean `any`, with a warning. Contents are
+    /// found together in one pass over a payload. What a rule takes beyond that is bounded: where it would
+    /// take more, it does not match.
     ///
     /// = KEYWORDS
     ///
     /// ACTION (rule, alert or drop, default rule): what rules with `alert` and `drop` do.
     /// MARK (number): the paint annotation of packets that an `alert` or `drop` rule matched.
+    /// STREAMS (bool, default true): whether streams of TCP are searched.
+    /// MEMORY (number, default 67108864): bytes that connections take at the most; beyond, those that had no
+    /// packet for longest are forgotten.
     /// LENIENT (bool, default false): whether lines that cannot be read are left out, with a warning
     /// for each.
     ///
@@ -43,6 +60,7 @@ element! {
     ///
     /// matches (read): packets that an `alert` or `drop` rule matched.
     /// given_up (read): rules that took too long, once for each packet.
+    /// connections (read): connections that are known.
     /// rules (read): a line for each rule that matched: number of packets, identifier, message.
     /// alerts (read): the last 100 alerts, each a JSON object of the form of Suricata's EVE.
     /// left_out (read): a line for each option that is not supported: number of rules, name.
@@ -66,10 +84,18 @@ const KEPT: usize = 100;
 const MOST_SHOWN: usize = 50;
 /// Bytes that a rule takes, roughly, with its part of the automaton.
 const RULE: u64 = 2048;
+/// The same of a regular expression.
+const EXPRESSION: u64 = 256 << 10;
+const MEMORY: usize = 64 << 20;
 
 /// See [`SnortFilter::CLASS`].
 pub(crate) struct SnortFilter {
     engine: Engine,
+    connections: Connections,
+    /// Whether streams are searched.
+    in_streams: bool,
+    /// Whether rules ask for flows of UDP.
+    asks_for_flows: bool,
     /// What rules do instead of what they say.
     action: Option<Action>,
     mark: Option<u8>,
@@ -114,9 +140,11 @@ fn read_file(
 impl SnortFilter {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let span = cx.span();
-        let mut arguments = cx.arguments(&["ACTION", "MARK", "LENIENT"]);
+        let mut arguments = cx.arguments(&["ACTION", "MARK", "STREAMS", "MEMORY", "LENIENT"]);
         let is_lenient = arguments.keyword("LENIENT").unwrap_or(false);
         let mark = arguments.keyword::<u8>("MARK");
+        let in_streams = arguments.keyword("STREAMS").unwrap_or(true);
+        let memory = arguments.keyword::<usize>("MEMORY").unwrap_or(MEMORY);
         let mut action = None;
         if let Some(word) = arguments.keyword_argument("ACTION") {
             match word.text.as_str() {
@@ -161,22 +189,70 @@ impl SnortFilter {
             let error = Diagnostic::error("missing-argument", "FILE is missing").label(span, "");
             arguments.report(error.help("name a file of rules of Snort"));
         }
-        arguments.claim("FILE", RULE * set.rules.len() as u64);
+        let expressions = set.rules.iter().flat_map(|rule| &rule.detections);
+        let expressions = expressions.filter(|d| matches!(d, Detection::Expression(_))).count();
+        let size = RULE * set.rules.len() as u64 + EXPRESSION * expressions as u64;
+        arguments.claim("FILE", size);
+        arguments.claim("MEMORY", memory as u64);
         arguments.finish()?;
         if set.rules.is_empty() {
             return Err(cx.error(place, "there is no rule that can be used"));
         }
         let counts = vec![0; set.rules.len()];
         let engine = Engine::new(set.rules).map_err(|why| cx.error(place, why))?;
-        Ok(Self { engine, action, mark, left_out, matches: 0, counts, alerts: VecDeque::new() })
+        Ok(Self {
+            asks_for_flows: engine.asks_for_flows(),
+            engine,
+            connections: Connections::new(memory),
+            in_streams,
+            action,
+            mark,
+            left_out,
+            matches: 0,
+            counts,
+            alerts: VecDeque::new(),
+        })
+    }
+
+    /// What the rules say of a packet, unless its stream is dropped.
+    fn search(&mut self, seen: &Seen<'_>, now: u64) -> Searched {
+        let Self { engine, connections, counts, in_streams, asks_for_flows, action, .. } = self;
+        let matched = |rule: usize| counts[rule] += 1;
+        let has_flow = match seen.protocol {
+            TCP => *in_streams || *asks_for_flows,
+            UDP => *asks_for_flows,
+            _ => false,
+        };
+        if !has_flow {
+            return Searched::Found(engine.look(seen, None, now, matched));
+        }
+        connections.with(seen, |found| {
+            let Found { to_server, bits, stream } = found;
+            let Some(stream) = stream.filter(|_| *in_streams) else {
+                let flow = Flow { to_server, bits, stream: None };
+                return Searched::Found(engine.look(seen, Some(flow), now, matched));
+            };
+            if stream.is_dropped {
+                return Searched::Dropped;
+            }
+            let parts = Some((&mut stream.window, &mut stream.progress));
+            let flow = Flow { to_server, bits, stream: parts };
+            let found = engine.look(seen, Some(flow), now, matched);
+            // The packet comes again, and would be none that says something new.
+            stream.is_dropped = found.is_some_and(|found| {
+                found.is_in_stream && action.unwrap_or(found.action) == Action::Drop
+            });
+            Searched::Found(found)
+        })
     }
 
     /// What becomes of a packet.
-    fn verdict(&mut self, packet: &mut Packet) -> Verdict {
+    fn verdict(&mut self, packet: &mut Packet, now: u64) -> Verdict {
         let Some(seen) = transport::seen(packet) else { return Verdict::Pass };
-        let counts = &mut self.counts;
-        let Some(found) = self.engine.look(&seen, |rule| counts[rule] += 1) else {
-            return Verdict::Pass;
+        let found = match self.search(&seen, now) {
+            Searched::Dropped => return Verdict::Reject(1, MATCHED),
+            Searched::Found(None) => return Verdict::Pass,
+            Searched::Found(Some(found)) => found,
         };
         if found.action == Action::Pass {
             return Verdict::Pass;
@@ -196,6 +272,13 @@ impl SnortFilter {
             Action::Alert | Action::Pass => Verdict::Pass,
         }
     }
+}
+
+/// What the search of a packet gives.
+enum Searched {
+    Found(Option<PayloadMatch>),
+    /// What follows in its stream is dropped.
+    Dropped,
 }
 
 /// A string of JSON.
@@ -234,9 +317,9 @@ fn time(nanoseconds: u64) -> String {
 
 /// An alert in the form of Suricata's EVE.
 fn alert(rule: &Rule, action: Action, seen: &Seen<'_>, timestamp: u64) -> String {
-    let ip = |address: u32| std::net::Ipv4Addr::from_bits(address);
     let protocol = match seen.protocol {
         1 => "ICMP".to_string(),
+        58 => "IPv6-ICMP".to_string(),
         6 => "TCP".to_string(),
         17 => "UDP".to_string(),
         other => format!("{other:03}"),
@@ -249,8 +332,8 @@ fn alert(rule: &Rule, action: Action, seen: &Seen<'_>, timestamp: u64) -> String
     format!(
         r#"{{"timestamp":"{}","event_type":"alert","src_ip":"{}","dest_ip":"{}",{ends}"proto":"{protocol}","alert":{{"action":"{blocked}","gid":{},"signature_id":{},"rev":{},"signature":{},"category":{},"severity":{}}}}}"#,
         time(timestamp),
-        ip(seen.src),
-        ip(seen.dst),
+        seen.src,
+        seen.dst,
         rule.gid,
         rule.sid,
         rule.rev,
@@ -262,7 +345,8 @@ fn alert(rule: &Rule, action: Action, seen: &Seen<'_>, timestamp: u64) -> String
 
 impl Element for SnortFilter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.each(batch, |packet, _| self.verdict(packet));
+        let now = cx.now();
+        cx.each(batch, |packet, _| self.verdict(packet, now));
     }
 
     fn model(&self) -> Model {
@@ -274,6 +358,7 @@ impl Element for SnortFilter {
             &[
                 Handler::count("matches"),
                 Handler::count("given_up"),
+                Handler::count("connections"),
                 Handler::read("rules"),
                 Handler::read("alerts"),
                 Handler::read("left_out"),
@@ -285,6 +370,7 @@ impl Element for SnortFilter {
         Ok(match handler {
             "matches" => self.matches.to_string(),
             "given_up" => self.engine.given_up.to_string(),
+            "connections" => self.connections.len().to_string(),
             "rules" => {
                 let counted = self.engine.rules.iter().zip(&self.counts).filter(|(_, n)| **n > 0);
                 counted.map(|(r, n)| format!("{n} {}:{} {}\n", r.gid, r.sid, r.message)).collect()

@@ -1,14 +1,12 @@
 //! TCP reassembly: what the sender of a connection says, in order, as far as somebody reads it.
 //!
-//! Where segments overlap, the bytes that came first count. A stream begins behind its SYN, or where its first packet
-//! is seen. A window of bytes is kept for each stream, from the first that was not consumed; what lies beyond is not
-//! kept, and read once it comes again. A stream ends when another SYN begins it anew: who sends FIN or RST may not mean
+//! A stream begins behind its SYN, or where its first packet is seen. A [`Window`] of bytes is kept for each stream, from
+//! the first that was not consumed. A stream ends when another SYN begins it anew: who sends FIN or RST may not mean
 //! it. When all take too much memory, the streams that had no packet for longest go.
 
+use super::window::{WINDOW, Window};
 use crate::lru_table::LruTable;
 
-/// Bytes of a stream that are kept at the most.
-pub(crate) const WINDOW: usize = 16 << 10;
 /// What a stream takes besides its bytes.
 const OVERHEAD: usize = 192;
 const ALL: usize = 0;
@@ -18,6 +16,7 @@ const ALL: usize = 0;
 pub(crate) struct Segment<'a> {
     /// Addresses and ports, from source to destination.
     pub key: u128,
+    /// Of its first byte of payload.
     pub sequence: u32,
     pub begins: bool,
     pub payload: &'a [u8],
@@ -36,14 +35,9 @@ pub(crate) enum State {
 
 struct Stream {
     state: State,
-    /// Sequence number of its first byte, and of the window's.
+    /// Sequence number of its first byte.
     start: u32,
-    base: u32,
-    bytes: Vec<u8>,
-    /// Which bytes of the window came.
-    present: Vec<bool>,
-    /// How many bytes are there from the window's start without a gap.
-    ready: usize,
+    window: Window,
 }
 
 /// The streams of one direction.
@@ -54,57 +48,16 @@ pub(crate) struct Streams {
 }
 
 impl Stream {
-    fn new(base: u32) -> Self {
-        let (bytes, present) = (Vec::new(), Vec::new());
-        Self { state: State::Reading, start: base, base, bytes, present, ready: 0 }
+    fn new(start: u32) -> Self {
+        Self { state: State::Reading, start, window: Window::new(start, WINDOW) }
     }
 
     fn taken(&self) -> usize {
-        OVERHEAD + 2 * self.bytes.len()
-    }
-
-    /// Puts a segment's bytes into the window.
-    fn add(&mut self, sequence: u32, payload: &[u8]) {
-        // Half of all sequence numbers lie before the base (RFC 9293, 3.4).
-        let offset = sequence.wrapping_sub(self.base) as i32;
-        let (skipped, start) = match usize::try_from(offset) {
-            Ok(start) => (0, start),
-            Err(_) => (offset.unsigned_abs() as usize, 0),
-        };
-        let payload = payload.get(skipped..).unwrap_or_default();
-        let end = (start.saturating_add(payload.len())).min(WINDOW);
-        if start >= end {
-            return;
-        }
-        if end > self.bytes.len() {
-            self.bytes.resize(end, 0);
-            self.present.resize(end, false);
-        }
-        for (at, &byte) in (start..end).zip(payload) {
-            if !std::mem::replace(&mut self.present[at], true) {
-                self.bytes[at] = byte;
-            }
-        }
-        self.settle();
-    }
-
-    fn settle(&mut self) {
-        let further = self.present[self.ready..].iter().take_while(|there| **there).count();
-        self.ready += further;
-    }
-
-    /// Goes on behind so many bytes, which need not be there yet.
-    fn consume(&mut self, bytes: u32) {
-        let held = (bytes as usize).min(self.bytes.len());
-        self.bytes.drain(..held);
-        self.present.drain(..held);
-        self.base = self.base.wrapping_add(bytes);
-        self.ready = 0;
-        self.settle();
+        OVERHEAD + self.window.memory()
     }
 
     fn decide(&mut self, state: State) {
-        (self.state, self.bytes, self.present, self.ready) = (state, Vec::new(), Vec::new(), 0);
+        (self.state, self.window) = (state, Window::new(0, WINDOW));
     }
 }
 
@@ -135,31 +88,31 @@ impl Streams {
     /// Takes a segment in, and has what is in order then read. Gives what becomes of the packet.
     pub(crate) fn add(&mut self, segment: &Segment<'_>, read: impl Fn(&[u8]) -> Read) -> State {
         let Segment { key, sequence, begins, payload } = *segment;
-        let data = sequence.wrapping_add(u32::from(begins));
         let known = self.streams.get(key).map(|stream| (stream.taken(), stream.start));
         // A SYN begins a stream anew, unless it is the same one again.
-        let is_new = known.is_none_or(|(_, start)| begins && start != data);
+        let is_new = known.is_none_or(|(_, start)| begins && start != sequence);
         if is_new {
             if !begins && payload.is_empty() {
                 return State::Passed;
             }
-            self.streams.insert(key, Stream::new(data), ALL);
+            self.streams.insert(key, Stream::new(sequence), ALL);
         } else {
             self.streams.renew(key, ALL);
         }
         self.memory -= known.map_or(0, |(taken, _)| taken);
         let Some(stream) = self.streams.get_mut(key) else { return State::Passed };
         if stream.state == State::Reading {
-            stream.add(data, payload);
+            stream.window.add(sequence, payload);
             while stream.state == State::Reading {
-                match read(&stream.bytes[..stream.ready]) {
-                    Read::More if stream.ready >= WINDOW => stream.decide(State::Passed),
+                let ready = stream.window.ready();
+                match read(ready) {
+                    Read::More if ready.len() >= WINDOW => stream.decide(State::Passed),
                     Read::More => break,
-                    Read::Consumed(bytes) => stream.consume(bytes.max(1)),
+                    Read::Consumed(bytes) => stream.window.consume(bytes.max(1)),
                     Read::Pass => stream.decide(State::Passed),
                     Read::Block => stream.decide(State::Blocked),
                 }
-                if stream.ready == 0 {
+                if stream.window.ready().is_empty() {
                     break;
                 }
             }
@@ -204,7 +157,7 @@ mod tests {
 
     fn begun(at: u32) -> Streams {
         let mut streams = Streams::new(1 << 20);
-        let segment = Segment { key: 1, sequence: at, begins: true, payload: b"" };
+        let segment = Segment { key: 1, sequence: at.wrapping_add(1), begins: true, payload: b"" };
         streams.add(&segment, read);
         streams
     }
@@ -265,7 +218,8 @@ mod tests {
         }
         assert!(far.memory < 1000, "what is too long is not read");
         // Another SYN begins anew, the same one again does not.
-        let begin = |sequence| Segment { key: 1, sequence, begins: true, payload: b"" };
+        let begin =
+            |sequence: u32| Segment { key: 1, sequence: sequence + 1, begins: true, payload: b"" };
         far.add(&begin(0), read);
         assert_eq!(send(&mut far, 1, b"stop"), State::Passed);
         far.add(&begin(100), read);

@@ -1,40 +1,162 @@
-//! Payloads of IPv4 packets.
+//! Payloads of IP packets.
+
+use std::hash::{BuildHasher, Hasher};
+use std::net::IpAddr;
 
 use net::Packet;
-use net::wire::Ipv4;
+use net::checksum::{Sum, pseudo_header_v6};
+use net::flow::FlowHash;
+use net::wire::ip_protocol::{
+    AH, DESTINATION_OPTIONS, HOP_BY_HOP, ICMP, ICMPV6, IPV6_FRAGMENT, IPV6_ROUTING, TCP, UDP,
+};
+use net::wire::ipv6::HEADER_LEN;
+use net::wire::{Ipv4, Ipv6};
 
-use super::search::Seen;
-
-/// A byte of TCP's flags.
+/// Bits of TCP's flags.
 const SYN: u8 = 2;
 const ACK: u8 = 16;
+/// Extension headers that are passed over.
+const MOST_EXTENSIONS: usize = 16;
 
-/// What a packet with a marked IPv4 header is; none without such a header, and for fragments but the first.
-pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
-    let network = packet.network()?;
-    let ip = Ipv4::new(network)?;
-    if ip.fragment_offset() != 0 {
+/// A packet as those see it who read payloads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub protocol: u8,
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    /// 0 without ports.
+    pub src_port: u16,
+    pub dst_port: u16,
+    /// Type and code of ICMP.
+    pub icmp: Option<(u8, u8)>,
+    pub tcp: Option<Segment>,
+    pub payload: &'a [u8],
+}
+
+/// What a segment of TCP says of its place in a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Of its first byte of payload.
+    pub sequence: u32,
+    pub syn: bool,
+    pub ack: bool,
+}
+
+impl Seen<'_> {
+    /// Whether it is not the beginning of a connection of TCP.
+    pub(crate) fn is_established(&self) -> bool {
+        self.tcp.is_some_and(|tcp| tcp.ack && !tcp.syn)
+    }
+}
+
+/// Protocol and what is behind the headers of IP; none for fragments but the first.
+fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, &[u8])> {
+    if network.first()? >> 4 == 6 {
+        let ip = Ipv6::new(network)?;
+        let end = (HEADER_LEN + ip.payload_len()).min(network.len());
+        let (mut next, mut rest) = (ip.next_header(), network.get(HEADER_LEN..end)?);
+        for _ in 0..MOST_EXTENSIONS {
+            let length = match next {
+                HOP_BY_HOP | IPV6_ROUTING | DESTINATION_OPTIONS => {
+                    8 + usize::from(*rest.get(1)?) * 8
+                }
+                AH => 8 + usize::from(*rest.get(1)?) * 4,
+                IPV6_FRAGMENT if u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]) >> 3 != 0 => {
+                    return None;
+                }
+                IPV6_FRAGMENT => 8,
+                _ => return Some((next, ip.src().into(), ip.dst().into(), rest)),
+            };
+            (next, rest) = (*rest.first()?, rest.get(length..)?);
+        }
         return None;
     }
+    let ip = Ipv4::new(network).filter(|ip| ip.fragment_offset() == 0)?;
     let length = usize::from(ip.total_len()).min(network.len());
-    let behind = network.get(ip.header_len()..length)?;
-    let (src, dst, protocol) = (ip.src().to_bits(), ip.dst().to_bits(), ip.protocol());
-    let mut seen = Seen { protocol, src, dst, payload: behind, ..Seen::default() };
-    let headers = match protocol {
-        6 => usize::from(*behind.get(12)? >> 4) * 4,
-        17 => 8,
-        1 => 8,
+    let rest = network.get(ip.header_len()..length)?;
+    Some((ip.protocol(), ip.src().into(), ip.dst().into(), rest))
+}
+
+/// What a packet with a marked IPv4 or IPv6 header is; none without such a header, with one of TCP or UDP that is not
+/// whole, and for fragments but the first. Of IPv6, segments of TCP with a wrong checksum are none, as their receiver
+/// refuses them; CheckTCPHeader sees to that with IPv4.
+pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
+    let (protocol, src, dst, rest) = behind(packet.network()?)?;
+    let mut seen =
+        Seen { protocol, src, dst, src_port: 0, dst_port: 0, icmp: None, tcp: None, payload: rest };
+    let headers = match (protocol, src) {
+        (TCP, _) => {
+            let header = rest.first_chunk::<20>()?;
+            let number = |at| u32::from_be_bytes([0, 1, 2, 3].map(|i: usize| header[at + i]));
+            if let (IpAddr::V6(from), IpAddr::V6(to)) = (src, dst)
+                && pseudo_header_v6(from, to, TCP, rest.len() as u32).plus(Sum::of(rest)).fold()
+                    != 0xffff
+            {
+                return None;
+            }
+            let (syn, ack) = (header[13] & SYN != 0, header[13] & ACK != 0);
+            let sequence = number(4).wrapping_add(syn.into());
+            seen.tcp = Some(Segment { sequence, syn, ack });
+            usize::from(header[12] >> 4) * 4
+        }
+        (UDP, _) => 8,
+        (ICMP, IpAddr::V4(_)) | (ICMPV6, IpAddr::V6(_)) => {
+            seen.icmp = Some((*rest.first()?, *rest.get(1)?));
+            8
+        }
         _ => return Some(seen),
     };
-    if protocol == 1 {
-        seen.icmp = Some((*behind.first()?, *behind.get(1)?));
-    } else {
-        let ports = behind.first_chunk::<4>()?;
+    if seen.icmp.is_none() {
+        let ports = rest.first_chunk::<4>()?;
         seen.src_port = u16::from_be_bytes([ports[0], ports[1]]);
         seen.dst_port = u16::from_be_bytes([ports[2], ports[3]]);
-        let flags = behind.get(13).copied().unwrap_or(0);
-        seen.established = protocol == 6 && flags & (SYN | ACK) == ACK;
     }
-    seen.payload = behind.get(headers..).filter(|_| protocol != 6 || headers >= 20)?;
+    seen.payload = rest.get(headers..).filter(|_| protocol != TCP || headers >= 20)?;
     Some(seen)
+}
+
+/// Keys of flows of TCP and UDP.
+pub(crate) struct FlowKeys {
+    /// IPv6 addresses and ports do not fit a key: two hashes of them do, with a secret that nobody knows.
+    hashes: [FlowHash; 2],
+}
+
+impl FlowKeys {
+    pub(crate) fn new() -> Self {
+        let seed = || FlowHash::new(std::hash::RandomState::new().build_hasher().finish());
+        Self { hashes: [seed(), seed()] }
+    }
+
+    fn key(&self, protocol: u8, from: (IpAddr, u16), to: (IpAddr, u16)) -> u128 {
+        let ports = u128::from(from.1) << 16 | u128::from(to.1) | u128::from(protocol) << 32;
+        if let (IpAddr::V4(from), IpAddr::V4(to)) = (from.0, to.0) {
+            return ports << 64 | u128::from(from.to_bits()) << 32 | u128::from(to.to_bits());
+        }
+        let [high, low] = [0, 1].map(|at| {
+            let mut hasher = self.hashes[at].build_hasher();
+            for (address, _) in [from, to] {
+                let address = match address {
+                    IpAddr::V4(of) => of.to_ipv6_mapped(),
+                    IpAddr::V6(of) => of,
+                };
+                hasher.write_u128(address.to_bits());
+            }
+            hasher.write_u64(ports as u64);
+            u128::from(hasher.finish())
+        });
+        // No key of IPv4 has this bit.
+        1 << 127 | high << 64 | low
+    }
+
+    /// The key of a packet's direction.
+    pub(crate) fn of_direction(&self, seen: &Seen<'_>) -> u128 {
+        self.key(seen.protocol, (seen.src, seen.src_port), (seen.dst, seen.dst_port))
+    }
+
+    /// The key of both directions, and which of them, 0 or 1, a packet is of.
+    pub(crate) fn of_both(&self, seen: &Seen<'_>) -> (u128, usize) {
+        let (from, to) = ((seen.src, seen.src_port), (seen.dst, seen.dst_port));
+        let side = usize::from(from > to);
+        (self.key(seen.protocol, from.min(to), from.max(to)), side)
+    }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use ir::{Diagnostic, Model, Reason, Severity, Span};
-use net::wire::Ipv4;
 use net::{Batch, Packet};
 
 use super::http::{self, Message};
 use super::streams::{Read, Segment, State, Streams};
 use super::tls::{self, Hello};
+use super::transport::{self, FlowKeys, Segment as Tcp};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -62,7 +62,6 @@ const MEMORY: usize = 64 << 20;
 const MOST_SHOWN: usize = 50;
 /// Bytes that a line takes, roughly, besides its text.
 const LINE: u64 = 128;
-const SYN: u8 = 2;
 
 /// Listed hosts, in lower case, each with the beginnings of its listed paths; with none, all are.
 #[derive(Debug, Default)]
@@ -152,19 +151,9 @@ impl Urls {
             return Read::Block;
         }
         let used = (stream.len() - message.body.len()) as u32;
-        if message.header("transfer-encoding").is_some()
-            || message.header("upgrade").is_some()
-            || message.method == b"CONNECT"
-        {
-            return Read::Pass;
-        }
-        match message
-            .header("content-length")
-            .map(|n| std::str::from_utf8(n).ok()?.parse::<u32>().ok())
-        {
-            None => Read::Consumed(used),
-            Some(Some(length)) if length < 1 << 30 => Read::Consumed(used + length),
-            Some(_) => Read::Pass,
+        match message.body_length() {
+            Some(length) if length < 1 << 30 => Read::Consumed(used + length as u32),
+            _ => Read::Pass,
         }
     }
 }
@@ -194,6 +183,7 @@ fn place<'a>(message: &Message<'a>) -> (Option<&'a [u8]>, &'a [u8]) {
 /// See [`URLFilter::CLASS`].
 pub(crate) struct URLFilter {
     urls: Urls,
+    keys: FlowKeys,
     streams: Streams,
     blocked: u64,
 }
@@ -235,11 +225,14 @@ impl URLFilter {
         arguments.claim("FILE", size + LINE * urls.0.len() as u64);
         arguments.claim("MEMORY", memory as u64);
         arguments.finish()?;
-        Ok(Self { urls, streams: Streams::new(memory), blocked: 0 })
+        Ok(Self { urls, keys: FlowKeys::new(), streams: Streams::new(memory), blocked: 0 })
     }
 
     fn verdict(&mut self, packet: &Packet) -> Verdict {
-        let Some(segment) = segment(packet) else { return Verdict::Pass };
+        let Some(seen) = transport::seen(packet) else { return Verdict::Pass };
+        let Some(Tcp { sequence, syn: begins, .. }) = seen.tcp else { return Verdict::Pass };
+        let key = self.keys.of_direction(&seen);
+        let segment = Segment { key, sequence, begins, payload: seen.payload };
         let urls = &self.urls;
         match self.streams.add(&segment, |stream| urls.read(stream)) {
             State::Blocked => {
@@ -249,22 +242,6 @@ impl URLFilter {
             State::Reading | State::Passed => Verdict::Pass,
         }
     }
-}
-
-/// The segment of TCP that a packet is.
-fn segment(packet: &Packet) -> Option<Segment<'_>> {
-    let network = packet.network()?;
-    let ip = Ipv4::new(network).filter(|ip| ip.protocol() == 6 && ip.fragment_offset() == 0)?;
-    let length = usize::from(ip.total_len()).min(network.len());
-    let tcp = network.get(ip.header_len()..length)?;
-    let header = tcp.first_chunk::<20>()?;
-    let ports = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
-    let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-    let payload = tcp.get(usize::from(header[12] >> 4) * 4..).filter(|_| header[12] >> 4 >= 5)?;
-    let key = u128::from(ip.src().to_bits()) << 64
-        | u128::from(ip.dst().to_bits()) << 32
-        | u128::from(ports);
-    Some(Segment { key, sequence, begins: header[13] & SYN != 0, payload })
 }
 
 impl Element for URLFilter {
