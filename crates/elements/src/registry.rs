@@ -179,6 +179,7 @@ macro_rules! classes {
             queue::suppressor::Suppressor,
             switch::switches::Switch,
             nat::ip_rewriter::TCPRewriter,
+            transport::tcp_tracker::TCPTracker,
             plumbing::tee::Tee,
             queue::queues::ThreadSafeQueue,
             io::source::TimedSource,

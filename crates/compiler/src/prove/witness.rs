@@ -76,6 +76,11 @@ impl Witness {
             }
         }
         packet.data_mut().copy_from_slice(&self.frame);
+        // What lies before is read when bytes are added to the front: it is not that of another packet.
+        let headroom = packet.headroom();
+        packet.push(headroom);
+        packet.data_mut()[..headroom].fill(0);
+        packet.pull(headroom);
         *packet.annotations_mut().bytes_mut() = self.annotations;
         packet.set_packet_type(self.packet_type);
         packet.set_timestamp(self.timestamp);

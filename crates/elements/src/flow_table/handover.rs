@@ -205,7 +205,7 @@ impl FlowTable {
     }
 
     /// The group of traffic classes that a flow is of.
-    pub(super) fn group(&self, number: u32) -> u16 {
+    pub(crate) fn group(&self, number: u32) -> u16 {
         self.groups.get(number as usize).copied().unwrap_or(0)
     }
 

@@ -42,7 +42,7 @@ element! {
 
 /// See [`CheckTCPHeader::CLASS`].
 pub(crate) struct CheckTCPHeader {
-    checksum: bool,
+    pub(crate) checksum: bool,
 }
 
 /// Not a TCP packet, or one without a marked IP header.

@@ -4,5 +4,6 @@ pub(crate) mod check_tcp_header;
 pub(crate) mod check_udp_header;
 pub(crate) mod set_tcp_checksum;
 pub(crate) mod set_udp_checksum;
+pub(crate) mod tcp_tracker;
 pub(crate) mod transport_checksum;
 pub(crate) mod udp_ip_encap;

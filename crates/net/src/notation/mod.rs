@@ -11,7 +11,7 @@
 //! raw HEX                                bytes as they are (behind the addresses unless bare)
 //! ```
 //! followed by any of `ttl N`, `tos N`, `id N`, `df`, `mf`, `frag BYTES`, `opt HEX` (IPv4 options),
-//! `flags SAFRPUEC`, `seq N`, `ack N`, `win N` (TCP), `type N|NAME`, `code N`, `rest N` (ICMP),
+//! `flags SAFRPUEC`, `seq N`, `ack N`, `win N`, `tcpopt HEX` (TCP), `type N|NAME`, `code N`, `rest N` (ICMP),
 //! `payload HEX|'TEXT'|(PACKET)`
 //! (a packet inside has no link layer: what an ICMP error quotes, or a tunnel's), `size BYTES` (the frame is padded inside the IP packet), `badsum` (wrong
 //! IP checksum), `badl4sum` (wrong transport checksum), `nosum` (UDP without checksum), `cut BYTES`
@@ -22,7 +22,7 @@ mod print;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::checksum::{Sum, pseudo_header_v4, pseudo_header_v6};
-use crate::wire::{EtherAddr, icmpv4, ip_protocol};
+use crate::wire::{EtherAddr, icmpv4, ip_protocol, tcp};
 
 pub use print::{describe, describe_headers};
 
@@ -90,6 +90,7 @@ struct Fields {
     seq: u32,
     ack: u32,
     window: u16,
+    tcp_options: Vec<u8>,
     icmp_type: Option<u8>,
     icmp_code: u8,
     rest: u32,
@@ -116,6 +117,7 @@ impl Default for Fields {
             seq: 0,
             ack: 0,
             window: 65535,
+            tcp_options: Vec::new(),
             icmp_type: None,
             icmp_code: 0,
             rest: 0,
@@ -337,9 +339,11 @@ impl<'a> Parser<'a> {
                 let mut tcp = [sport.to_be_bytes(), dport.to_be_bytes()].concat();
                 tcp.extend(fields.seq.to_be_bytes());
                 tcp.extend(fields.ack.to_be_bytes());
-                tcp.extend([0x50, fields.tcp_flags]);
+                let words = (tcp::HEADER_LEN + fields.tcp_options.len()) / 4;
+                tcp.extend([(words as u8) << 4, fields.tcp_flags]);
                 tcp.extend(fields.window.to_be_bytes());
                 tcp.extend([0; 4]);
+                tcp.extend(&fields.tcp_options);
                 tcp
             }
             "icmp" => {
@@ -458,6 +462,13 @@ impl<'a> Parser<'a> {
                 "seq" => f.seq = self.number("a sequence number")?,
                 "ack" => f.ack = self.number("an acknowledgment number")?,
                 "win" => f.window = self.number("a window")?,
+                "tcpopt" => {
+                    f.tcp_options = self.bytes()?;
+                    f.tcp_options.resize(f.tcp_options.len().next_multiple_of(4), 0);
+                    if f.tcp_options.len() > 40 {
+                        return Err("TCP options have at most 40 bytes".into());
+                    }
+                }
                 "type" => {
                     let word = self.next("an ICMP type")?;
                     let number = word.parse().ok().or_else(|| icmpv4::type_by_name(word));
@@ -515,6 +526,7 @@ mod tests {
             "bare udp 10.0.0.1:1 > 10.0.0.2:2 mf payload 0000000000000000",
             "ip 10.0.0.1 > 10.0.0.2 proto 17 frag 8 payload 01",
             "udp 10.0.0.1:1 > 10.0.0.2:2 opt 01010100",
+            "tcp 10.0.0.1:1 > 10.0.0.2:2 flags S tcpopt 020405b401030307 payload 00",
             "udp [2001:db8::1]:53 > [2001:db8::2]:5353 ttl 255",
             "icmp 2001:db8::1 > 2001:db8::2 type 135 rest 1",
             "arp who-has 10.0.0.2 tell 10.0.0.1",

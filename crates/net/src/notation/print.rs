@@ -197,7 +197,11 @@ fn transport(
                     let _ = write!(text, " {name} {value}");
                 }
             }
-            &body[20..]
+            let header = segment.header_len().clamp(20, body.len());
+            if header > 20 {
+                let _ = write!(text, " tcpopt {}", hex(&body[20..header]));
+            }
+            &body[header..]
         }
         Some(Layer4::Icmp(message)) => {
             let kind = message.message_type();
