@@ -178,6 +178,7 @@ macro_rules! classes {
             ip::strip_ip_header::StripToNetworkHeader,
             queue::suppressor::Suppressor,
             switch::switches::Switch,
+            transport::tcp_reset::TCPReset,
             nat::ip_rewriter::TCPRewriter,
             transport::tcp_tracker::TCPTracker,
             plumbing::tee::Tee,

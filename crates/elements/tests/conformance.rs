@@ -268,6 +268,7 @@ const OPAQUE: &[(&str, &str)] = &[
     ("IPPrint", "printing"),
     ("Print", "printing"),
     ("Script", "runs a program of the configuration"),
+    ("TCPReset", "writes packets anew"),
 ];
 
 #[test]

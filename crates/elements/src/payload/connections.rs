@@ -4,9 +4,9 @@
 //! Memory is bounded: those that had no packet for longest go first.
 
 use super::search::Progress;
-use super::transport::{FlowKeys, Seen};
 use super::window::Window;
 use crate::lru_table::LruTable;
+use crate::transport::segments::{ACK, FlowKeys, SYN, Seen};
 
 /// What a connection and a stream take besides a stream's bytes.
 const CONNECTION: usize = 192;
@@ -52,7 +52,7 @@ impl Connection {
     /// Who begins is the client. Of a connection whose beginning was not seen, it is who has the higher port.
     fn new(seen: &Seen<'_>, side: usize) -> Self {
         let is_client = match seen.tcp {
-            Some(tcp) if tcp.syn => !tcp.ack,
+            Some(tcp) if tcp.has(SYN) => !tcp.has(ACK),
             Some(_) => seen.src_port >= seen.dst_port,
             None => true,
         };
@@ -104,11 +104,11 @@ impl Connections {
         let stream = &mut connection.streams[side];
         if let Some(tcp) = seen.tcp {
             // Another SYN begins a stream anew, not the same one again.
-            let is_new = stream.as_ref().is_some_and(|s| tcp.syn && s.start != tcp.sequence);
-            if is_new && !tcp.ack {
+            let is_new = stream.as_ref().is_some_and(|s| tcp.has(SYN) && s.start != tcp.sequence);
+            if is_new && !tcp.has(ACK) {
                 (connection.to_server, connection.bits) = (side, 0);
             }
-            if is_new || stream.is_none() && (tcp.syn || !seen.payload.is_empty()) {
+            if is_new || stream.is_none() && (tcp.has(SYN) || !seen.payload.is_empty()) {
                 *stream = Some(Box::new(Stream::new(tcp.sequence)));
             }
         }
@@ -130,8 +130,8 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transport::Segment;
     use super::*;
+    use crate::transport::segments::Segment;
 
     fn seen(from: u32, to: u32, tcp: Option<Segment>, payload: &[u8]) -> Seen<'_> {
         let address = |of: u32| std::net::Ipv4Addr::from_bits(of).into();
@@ -142,7 +142,8 @@ mod tests {
     }
 
     fn segment(sequence: u32, syn: bool, ack: bool) -> Option<Segment> {
-        Some(Segment { sequence, syn, ack })
+        let flags = if syn { SYN } else { 0 } | if ack { ACK } else { 0 };
+        Some(Segment { sequence, acknowledged: 0, flags })
     }
 
     #[test]

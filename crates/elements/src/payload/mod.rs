@@ -14,6 +14,5 @@ mod snort;
 pub(crate) mod snort_filter;
 mod streams;
 mod tls;
-mod transport;
 pub(crate) mod url_filter;
 mod window;

@@ -13,8 +13,8 @@ use super::http::Message;
 use super::rates::Rates;
 use super::snort::detection::Detection;
 use super::snort::{Action, FlowBits, Rule};
-use super::transport::Seen;
 use super::window::{WINDOW, Window};
+use crate::transport::segments::Seen;
 use automaton::{Automaton, Stopped};
 use buffers::Buffers;
 
@@ -472,8 +472,8 @@ fn is_about(
 #[cfg(test)]
 mod tests {
     use super::super::snort::RuleSet;
-    use super::super::transport::Segment;
     use super::*;
+    use crate::transport::segments::{ACK, Segment};
 
     fn engine(rules: &str) -> Engine {
         let mut set = RuleSet::default();
@@ -482,10 +482,14 @@ mod tests {
         Engine::new(set.rules).unwrap()
     }
 
+    fn segment(sequence: u32) -> Segment {
+        Segment { sequence, acknowledged: 0, flags: ACK }
+    }
+
     fn seen(protocol: u8, src: u32, dst_port: u16, payload: &[u8]) -> Seen<'_> {
         let address = |of: u32| std::net::Ipv4Addr::from_bits(of).into();
         let icmp = (protocol == 1).then_some((8, 0));
-        let tcp = (protocol == 6).then_some(Segment { sequence: 0, syn: false, ack: true });
+        let tcp = (protocol == 6).then_some(segment(0));
         let (src, dst) = (address(src), address(2));
         Seen { protocol, src, dst, src_port: 9, dst_port, icmp, tcp, payload }
     }
@@ -635,7 +639,7 @@ mod tests {
         let (mut bits, mut all) = (0, Vec::new());
         for (at, (sequence, payload)) in segments.iter().enumerate() {
             let mut seen = seen(6, 1, 80, payload);
-            seen.tcp = Some(Segment { sequence: *sequence, syn: false, ack: true });
+            seen.tcp = Some(segment(*sequence));
             let stream = Some((&mut window, &mut progress));
             let flow = Flow { to_server: true, bits: &mut bits, stream };
             engine.look(&seen, Some(flow), 0, |rule| all.push((at, rule)));
@@ -740,7 +744,7 @@ mod tests {
             (0..30_000).flat_map(|n| format!("a{:03}", n % 200).into_bytes()).collect();
         for (at, byte) in text.chunks(1).enumerate() {
             let mut seen = seen(6, 1, 80, byte);
-            seen.tcp = Some(Segment { sequence: at as u32, syn: false, ack: true });
+            seen.tcp = Some(segment(at as u32));
             let stream = Some((&mut window, &mut progress));
             engine.look(&seen, Some(Flow { to_server: true, bits: &mut bits, stream }), 0, |_| {});
         }

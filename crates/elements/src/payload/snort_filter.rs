@@ -12,10 +12,10 @@ use super::connections::{Connections, Found};
 use super::search::{Engine, Flow, PayloadMatch};
 use super::snort::detection::Detection;
 use super::snort::{Action, Rule, RuleSet};
-use super::transport::{self, Seen};
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::transport::segments::{self, Seen};
 
 element! {
     /// SnortFilter(FILE, ... [, KEYWORDS]) -- searches payloads for what rules of Snort name
@@ -248,7 +248,7 @@ impl SnortFilter {
 
     /// What becomes of a packet.
     fn verdict(&mut self, packet: &mut Packet, now: u64) -> Verdict {
-        let Some(seen) = transport::seen(packet) else { return Verdict::Pass };
+        let Some(seen) = segments::seen(packet) else { return Verdict::Pass };
         let found = match self.search(&seen, now) {
             Searched::Dropped => return Verdict::Reject(1, MATCHED),
             Searched::Found(None) => return Verdict::Pass,

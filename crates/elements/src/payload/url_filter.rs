@@ -8,15 +8,15 @@ use net::{Batch, Packet};
 use super::http::{self, Message};
 use super::streams::{Read, Segment, State, Streams};
 use super::tls::{self, Hello};
-use super::transport::{self, FlowKeys, Segment as Tcp};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::transport::segments::{self, FlowKeys, SYN};
 
 element! {
     /// URLFilter(FILE, ... [, KEYWORDS]) -- refuses connections to listed hosts and paths
     ///
-    /// Expects IPv4 packets with their header marked. Reads what clients say in connections of TCP on
+    /// Expects IPv4 and IPv6 packets with their header marked. Reads what clients say in connections of TCP on
     /// any port: requests of HTTP/1 (target and Host), one after the other, and the server's name in
     /// the first message of TLS. The packet with which a request to a listed host or path is there,
     /// and all later ones of its stream, leave on output 1, or are dropped as `url-listed`. All
@@ -50,7 +50,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// SnortFilter, CheckTCPHeader
+    /// SnortFilter, CheckTCPHeader, TCPReset
     URLFilter { category: Payload, ports: "1/1-2", processing: "h/h", samples: [] }
 }
 
@@ -229,10 +229,10 @@ impl URLFilter {
     }
 
     fn verdict(&mut self, packet: &Packet) -> Verdict {
-        let Some(seen) = transport::seen(packet) else { return Verdict::Pass };
-        let Some(Tcp { sequence, syn: begins, .. }) = seen.tcp else { return Verdict::Pass };
-        let key = self.keys.of_direction(&seen);
-        let segment = Segment { key, sequence, begins, payload: seen.payload };
+        let Some(seen) = segments::seen(packet) else { return Verdict::Pass };
+        let Some(tcp) = seen.tcp else { return Verdict::Pass };
+        let (key, begins) = (self.keys.of_direction(&seen), tcp.has(SYN));
+        let segment = Segment { key, sequence: tcp.sequence, begins, payload: seen.payload };
         let urls = &self.urls;
         match self.streams.add(&segment, |stream| urls.read(stream)) {
             State::Blocked => {

@@ -1,4 +1,4 @@
-//! Payloads of IP packets.
+//! What segments of TCP, and other packets of IP, say of themselves, for those who read payloads.
 
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
@@ -12,9 +12,6 @@ use net::wire::ip_protocol::{
 use net::wire::ipv6::HEADER_LEN;
 use net::wire::{Ipv4, Ipv6};
 
-/// Bits of TCP's flags.
-const SYN: u8 = 2;
-const ACK: u8 = 16;
 /// Extension headers that are passed over.
 const MOST_EXTENSIONS: usize = 16;
 
@@ -38,14 +35,27 @@ pub(crate) struct Seen<'a> {
 pub(crate) struct Segment {
     /// Of its first byte of payload.
     pub sequence: u32,
-    pub syn: bool,
-    pub ack: bool,
+    pub acknowledged: u32,
+    pub flags: u8,
+}
+
+/// Bits of TCP's flags.
+pub(crate) const FIN: u8 = 1;
+pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
+pub(crate) const ACK: u8 = 16;
+
+impl Segment {
+    /// Whether all of these flags are set.
+    pub(crate) fn has(&self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
 }
 
 impl Seen<'_> {
     /// Whether it is not the beginning of a connection of TCP.
     pub(crate) fn is_established(&self) -> bool {
-        self.tcp.is_some_and(|tcp| tcp.ack && !tcp.syn)
+        self.tcp.is_some_and(|tcp| tcp.has(ACK) && !tcp.has(SYN))
     }
 }
 
@@ -94,9 +104,9 @@ pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
             {
                 return None;
             }
-            let (syn, ack) = (header[13] & SYN != 0, header[13] & ACK != 0);
-            let sequence = number(4).wrapping_add(syn.into());
-            seen.tcp = Some(Segment { sequence, syn, ack });
+            let flags = header[13];
+            let sequence = number(4).wrapping_add((flags & SYN != 0).into());
+            seen.tcp = Some(Segment { sequence, acknowledged: number(8), flags });
             usize::from(header[12] >> 4) * 4
         }
         (UDP, _) => 8,
