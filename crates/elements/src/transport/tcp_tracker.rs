@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, Key};
 use crate::header_check::Check;
 use crate::ip::ip_header;
 use crate::listing::{self, Record, SLICE, Slice};
@@ -157,21 +157,33 @@ impl TCPTracker {
                 Ok(())
             }),
             Some(_) => Ok(()),
+            None if port < self.half => self.unknown(key, &segment),
             None => {
-                let may_begin =
-                    is_syn || self.is_loose && segment.kind == Kind::Ack && !segment.fin;
                 let connection = match is_syn {
-                    true => Connection::begin(&segment),
-                    false => Connection::found(),
+                    true => self.table.take_begun(&key).unwrap_or(Connection::begin(&segment)),
+                    false if self.may_be_found(&segment) => Connection::found(),
+                    false => return Err(NO_CONNECTION),
                 };
-                if !may_begin {
-                    return Err(NO_CONNECTION);
-                }
-                let is_added =
-                    port < self.half || self.table.add(key, connection, packet.group(), now);
+                let is_added = self.table.add(key, connection, packet.group(), now);
                 is_added.then_some(()).ok_or(NO_ROOM)
             }
         }
+    }
+
+    /// Checks a segment of a connection that is not in the table.
+    fn unknown(&mut self, key: Key, segment: &Segment) -> Result<(), Reason> {
+        let is_syn = segment.kind == Kind::Syn;
+        match self.table.begun(&key) {
+            Some((connection, from)) if !is_syn => return connection.check(from, segment),
+            None if is_syn => self.table.begin(key, Connection::begin(segment)),
+            _ => {}
+        }
+        (is_syn || self.may_be_found(segment)).then_some(()).ok_or(NO_CONNECTION)
+    }
+
+    /// Whether a connection that began before may be picked up at a segment.
+    fn may_be_found(&self, segment: &Segment) -> bool {
+        self.is_loose && segment.kind == Kind::Ack && !segment.fin
     }
 }
 

@@ -364,3 +364,6 @@ impl Connection {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

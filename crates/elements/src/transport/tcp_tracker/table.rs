@@ -21,6 +21,9 @@ pub(super) fn widths() -> Vec<u16> {
     table.into_iter().chain([32; NUMBERS]).collect()
 }
 
+/// Connections of a burst that may begin, at the most.
+const MOST_BEGUN: usize = 64;
+
 /// How long connections are remembered without a packet, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timeouts {
@@ -50,6 +53,10 @@ pub(super) struct Table {
     pub(super) flows: Rc<RefCell<FlowTable>>,
     /// By the flow's number.
     connections: Vec<Connection>,
+    /// Connections whose SYN came in this burst, and may pass or not.
+    begun: Vec<(Key, Connection)>,
+    /// When the burst came.
+    now: u64,
     timeouts: Timeouts,
     classes: [u16; 3],
 }
@@ -65,11 +72,16 @@ impl Table {
         let mut flows = FlowTable::new(capacity);
         let classes = timeouts.all().map(|timeout| flows.class(timeout, 0));
         let flows = Rc::new(RefCell::new(flows));
-        Self { flows, connections: Vec::new(), timeouts, classes }
+        let (connections, begun) = (Vec::new(), Vec::new());
+        Self { flows, connections, begun, now: 0, timeouts, classes }
     }
 
     /// Tells the time, before anything is done at that time.
     pub(super) fn expire(&mut self, now: u64) {
+        // All packets of a burst come at one time.
+        if std::mem::replace(&mut self.now, now) != now {
+            self.begun.clear();
+        }
         let mut flows = self.flows.borrow_mut();
         flows.expire(now);
         if flows.is_mixed() {
@@ -97,6 +109,26 @@ impl Table {
         flows.set_state(number, connection.state as u8);
         flows.touch(number, self.classes[class(connection.state)], now);
         Ok(())
+    }
+
+    /// The connection of a segment whose SYN came in this burst, and from which end the segment is.
+    pub(super) fn begun(&mut self, key: &Key) -> Option<(&mut Connection, usize)> {
+        let end = |held: &Key| [*held, held.reverse()].iter().position(|held| held == key);
+        self.begun.iter_mut().find_map(|(held, connection)| Some((connection, end(held)?)))
+    }
+
+    /// A SYN came that may begin a connection.
+    pub(super) fn begin(&mut self, key: Key, connection: Connection) {
+        if self.begun.len() >= MOST_BEGUN {
+            self.begun.remove(0);
+        }
+        self.begun.push((key, connection));
+    }
+
+    /// Takes the connection that a SYN of this burst begins, as later segments of the burst left it.
+    pub(super) fn take_begun(&mut self, key: &Key) -> Option<Connection> {
+        let at = self.begun.iter().position(|(held, _)| held == key)?;
+        Some(self.begun.swap_remove(at).1)
     }
 
     /// Adds a connection; whether there is room for it.
