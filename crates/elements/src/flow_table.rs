@@ -13,6 +13,7 @@ mod ahead;
 mod declared;
 mod destinations;
 mod expiry;
+mod follower;
 mod handover;
 pub(crate) mod index;
 mod key;
@@ -22,11 +23,13 @@ mod taken;
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
+use std::rc::Rc;
 
 use net::flow::FlowHash;
 
 use crate::flow_access::Watchers;
 use destinations::Destinations;
+pub(crate) use follower::Follower;
 pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
@@ -271,6 +274,7 @@ pub(crate) struct FlowTable {
     groups: Vec<u16>,
     /// How many flows go where, if anybody asks.
     destinations: Option<Destinations>,
+    followers: Vec<Rc<dyn Follower>>,
     watchers: Watchers,
     sizes: Sizes,
 }
@@ -301,6 +305,7 @@ impl FlowTable {
             changed: None,
             groups: Vec::new(),
             destinations: None,
+            followers: Vec::new(),
             watchers: Watchers::default(),
             sizes,
             hash,
@@ -622,6 +627,7 @@ impl FlowTable {
         if let Some(destinations) = &mut self.destinations {
             destinations.add(&flow);
         }
+        self.followers.iter().for_each(|follower| follower.added(&flow));
         self.flows.insert(flow);
         self.made += 1;
         self.set_group(number, 0);
@@ -688,6 +694,7 @@ impl FlowTable {
         if let Some(destinations) = &mut self.destinations {
             destinations.remove(flow);
         }
+        self.followers.iter().for_each(|follower| follower.removed(flow));
         let counted = number < self.counted;
         for side in flow.sides() {
             self.index.remove(hashes[side], number << 1 | side as u32);
@@ -814,6 +821,7 @@ impl FlowTable {
     /// Removes all flows.
     pub(crate) fn clear(&mut self) {
         self.watchers.changed_all();
+        self.tell_all(|follower, flow| follower.removed(flow));
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
         self.groups.clear();

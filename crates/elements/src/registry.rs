@@ -120,6 +120,7 @@ macro_rules! classes {
             switch::paint::Paint,
             switch::paint::PaintSwitch,
             switch::paint::PaintTee,
+            nat::pool_mapper::PoolMapper,
             control::address_info::PortInfo,
             plumbing::print::Print,
             queue::round_robin_sched::PrioSched,

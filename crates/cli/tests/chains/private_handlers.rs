@@ -39,6 +39,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("FromDump", "x :: FromDump(in.pcap) -> Idle;"),
     ("FromIPSummaryDump", "x :: FromIPSummaryDump(in.dump) -> Idle;"),
     ("InfiniteSource", "x :: InfiniteSource(ACTIVE false) -> Idle;"),
+    ("PoolMapper", "x :: PoolMapper(203.0.113.0/30 0 1, MAPPING endpoint);"),
     ("PrioSched", "Idle -> Queue -> x :: PrioSched -> Unqueue -> Idle;"),
     ("PullSwitch", "Idle -> Queue -> x :: PullSwitch(0) -> Unqueue -> Idle;"),
     ("REDQueue", "Idle -> x :: REDQueue(1, 2, 0.1) -> Unqueue -> Idle;"),

@@ -38,6 +38,7 @@ impl FlowTable {
     /// Gives away all flows as they stand; the table is empty then.
     pub(crate) fn hand_over(&mut self) -> HandedOver {
         self.watchers.changed_all();
+        self.tell_all(|follower, flow| follower.removed(flow));
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
         std::mem::swap(&mut classes, &mut self.classes);
         self.destinations = self.destinations.take().map(|_| Destinations::default());
@@ -61,6 +62,7 @@ impl FlowTable {
     /// must be asked for again. Flows that there is no room for are removed by [`FlowTable::expire`].
     pub(crate) fn take_over(&mut self, from: HandedOver) {
         self.watchers.changed_all();
+        self.tell_all(|follower, flow| follower.removed(flow));
         let pools = self.taken.pools().to_vec();
         let HandedOver {
             hash,
@@ -90,12 +92,14 @@ impl FlowTable {
             changed,
             groups,
             destinations: self.destinations.take(),
+            followers: std::mem::take(&mut self.followers),
             watchers: std::mem::take(&mut self.watchers),
             sizes: self.sizes,
         };
         if self.destinations.is_some() {
             self.count_destinations();
         }
+        self.tell_all(|follower, flow| follower.added(flow));
         if self.taken.pools() != pools {
             self.taken = Taken::new(self.hash.clone(), self.sizes);
             pools.into_iter().for_each(|pool| self.watch(pool));

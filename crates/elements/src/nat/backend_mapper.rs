@@ -158,14 +158,14 @@ impl Element for BackendMapper {
     fn export(&mut self, _: &str, to: &mut ElementState) {
         self.mapper.export(to);
         if let Some(backends) = self.backends() {
-            backends.export_flows(to);
+            backends.users().export_flows(to);
         }
     }
 
     fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
         self.mapper.import(from);
         if let Some(backends) = self.backends() {
-            backends.import_flows(from);
+            backends.users().import_flows(from);
         }
     }
 

@@ -7,4 +7,5 @@ pub(crate) mod ip_addr_rewriter;
 pub(crate) mod ip_mapper;
 pub(crate) mod ip_rewriter;
 pub(crate) mod ip_rewriter_patterns;
+pub(crate) mod pool_mapper;
 pub(crate) mod rewriter;

@@ -10,6 +10,8 @@ mod model;
 mod native;
 mod pattern;
 mod peer;
+mod pool;
+mod users;
 
 use std::rc::Rc;
 
@@ -23,9 +25,12 @@ pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};
 pub(crate) use native::{Rewriter, Scheme};
-pub(crate) use pattern::{NEXT_STATE, Pattern, PatternRef, Patterns, echo_port};
+pub(crate) use pattern::{
+    NEXT_STATE, Order, Pattern, PatternRef, Patterns, echo_port, order, port_range,
+};
 use peer::Capacity;
 pub(crate) use peer::{FlowSet, Joined, Peer};
+pub(crate) use pool::{BlockOptions, Dependence, Options, Pool, Static};
 
 /// The packet's network header is not marked or cut off.
 pub(crate) const NO_HEADER: Reason = Reason("no-ip-header");
@@ -108,6 +113,8 @@ pub(crate) enum Action {
     Keep(Ports),
     Pattern(PatternRef, Ports),
     Map(Rc<Mapper>),
+    /// What a mapper's pool lets in from outside.
+    Inbound(Rc<Mapper>),
 }
 
 impl Action {
@@ -116,7 +123,17 @@ impl Action {
     fn ports(&self) -> Option<Ports> {
         match self {
             Self::Keep(ports) | Self::Pattern(_, ports) => Some(*ports),
-            Self::Drop | Self::Pass(_) | Self::Map(_) => None,
+            Self::Drop | Self::Pass(_) | Self::Map(_) | Self::Inbound(_) => None,
+        }
+    }
+}
+
+impl Action {
+    /// The pool that mappings are of.
+    fn pool(&self) -> Option<&Pool> {
+        match self {
+            Self::Map(mapper) | Self::Inbound(mapper) => mapper.pool(),
+            _ => None,
         }
     }
 }
@@ -195,9 +212,17 @@ impl Common {
         })
     }
 
+    /// See [`Pool::set_moving`].
+    fn set_moving(&self, is_moving: bool) {
+        for pool in self.specs.iter().filter_map(|spec| spec.action.pool()) {
+            pool.set_moving(is_moving);
+        }
+    }
+
     /// Writes all state that the model refers to, that of others included: flows may be shared,
     /// and turns belong to the element that has the pattern. Flows are given away by the rewriter whose the capacity is.
     fn export(&self, to: &mut ElementState) {
+        self.set_moving(true);
         if let Some(joined) = &self.joined {
             let (mut set, is_own) = (joined.set.borrow_mut(), joined.root == self.name);
             match to.group() {
@@ -210,6 +235,7 @@ impl Common {
                 _ => {}
             }
         }
+        self.set_moving(false);
         let failures = self.failures.iter().map(|&f| f.into()).collect();
         to.set(&self.name, FAILURES_STATE, StateValue::Cells(failures));
         for spec in &self.specs {
@@ -221,6 +247,7 @@ impl Common {
     }
 
     fn import(&mut self, from: &mut ElementState, now: u64) {
+        self.set_moving(true);
         if let Some(joined) = &self.joined {
             let mut set = joined.set.borrow_mut();
             if let Some(flows) = from.take_native::<GroupFlows>() {
@@ -233,6 +260,7 @@ impl Common {
                 set.import(flows);
             }
         }
+        self.set_moving(false);
         let failures = from.declared.cells(&self.name, FAILURES_STATE);
         for (failures, &value) in self.failures.iter_mut().zip(failures) {
             *failures = u64::try_from(value).unwrap_or(u64::MAX);

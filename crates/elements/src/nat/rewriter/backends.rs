@@ -2,14 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
-use std::rc::{Rc, Weak};
 
 use ir::hash::HashFunction;
 use ir::model::{Block, StateKind};
 use ir::{Expr, Op, Reason, StateValue};
 
+use super::Joined;
 use super::model::{BACKEND, Builder, FOUND, HASH, TURN};
-use super::{FLOWS_STATE, FlowSet, Joined};
+use super::users::Users;
 use crate::argument::parse_ipv4;
 use crate::element_state::ElementState;
 use crate::flow_table::{Flow, FlowTable, Key};
@@ -112,8 +112,7 @@ pub(crate) struct Backends {
     /// Indices of `active` by hash or turn; all 0 without any.
     table: RefCell<Box<[u16]>>,
     turn: Cell<u64>,
-    /// The flows of rewriters that use the mapper, with the name that these have.
-    users: RefCell<Vec<(String, Weak<RefCell<FlowSet>>)>>,
+    users: Users,
 }
 
 impl std::fmt::Debug for Backends {
@@ -161,7 +160,7 @@ impl Backends {
             active: RefCell::default(),
             table: RefCell::new(vec![0; size].into_boxed_slice()),
             turn: Cell::new(0),
-            users: RefCell::default(),
+            users: Users::default(),
         };
         all.spread();
         all
@@ -203,10 +202,11 @@ impl Backends {
         if self.policy == Policy::LeastConnections {
             joined.set.borrow_mut().table.count_destinations();
         }
-        let mut users = self.users.borrow_mut();
-        if users.iter().all(|(root, _)| *root != joined.root) {
-            users.push((joined.root.clone(), Rc::downgrade(&joined.set)));
-        }
+        self.users.add(joined);
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
     }
 
     /// What a flow is hashed by.
@@ -349,34 +349,6 @@ impl Backends {
         }
     }
 
-    /// The flows of those that use it.
-    fn each_user(&self, mut each: impl FnMut(&str, &mut FlowSet)) {
-        for (root, set) in self.users.borrow().iter() {
-            if let Some(set) = set.upgrade() {
-                each(root, &mut set.borrow_mut());
-            }
-        }
-    }
-
-    /// Writes down the flows, which [`Backends::remove`] changes.
-    pub(crate) fn export_flows(&self, to: &mut ElementState) {
-        if to.is_copy() {
-            let group = to.group();
-            self.each_user(|root, set| {
-                to.declared.set(root, FLOWS_STATE, StateValue::Flows(set.export(group)));
-            });
-        }
-    }
-
-    /// Takes the flows that [`Backends::export_flows`] wrote.
-    pub(crate) fn import_flows(&self, from: &ElementState) {
-        self.each_user(|root, set| {
-            if let Some(StateValue::Flows(flows)) = from.declared.get(root, FLOWS_STATE) {
-                set.import(flows);
-            }
-        });
-    }
-
     /// Has a backend take new flows; it may be one that is drained.
     pub(crate) fn add(&self, backend: Backend) -> Result<(), String> {
         let most = self.most();
@@ -410,7 +382,7 @@ impl Backends {
         members.remove(at.ok_or_else(|| unknown(backend))?);
         drop(members);
         self.spread();
-        self.each_user(|_, set| set.table.retain(|flow| !backend.has(flow)));
+        self.users.each(|_, set| set.table.retain(|flow| !backend.has(flow)));
         Ok(())
     }
 
@@ -418,7 +390,7 @@ impl Backends {
     pub(crate) fn describe(&self, now: u64) -> String {
         let members = self.members.borrow();
         let mut counts = vec![0u64; members.len()];
-        self.each_user(|_, set| {
+        self.users.each(|_, set| {
             let mut from = Some(0);
             while let Some(at) = from {
                 from = set

@@ -233,6 +233,19 @@ enum Parsed {
     Keep(Ports, Reply),
     Pattern(WithPorts),
     Map(Rc<Mapper>),
+    Inbound(Rc<Mapper>),
+}
+
+/// The mapper of this name.
+fn mapper(name: &Argument, arguments: &mut Arguments<'_, '_>) -> Option<Rc<Mapper>> {
+    let cx = arguments.cx();
+    let element = cx.resolve(&name.text);
+    element.as_deref().and_then(|e| cx.shared::<Mapper>(e))
+}
+
+/// Whether a mapper is no more than its pattern.
+fn is_plain(mapper: &Mapper) -> bool {
+    matches!(mapper.choice, Choice::Only) && !mapper.mapped.is_empty()
 }
 
 /// Parses an input's specification.
@@ -274,6 +287,22 @@ fn specification(
             let (found, ports, reply) = with_ports(rest, argument, own, false, arguments)?;
             Some(Parsed::Pattern(WithPorts { pattern: found?, ports, reply }))
         }
+        "inbound" => {
+            let found = match rest {
+                [name] => mapper(name, arguments),
+                _ => None,
+            };
+            match found {
+                // A pool that is one pattern lets nothing in that belongs to no flow.
+                Some(mapper) if is_plain(&mapper) => Some(Parsed::Drop),
+                Some(mapper) if mapper.pool().is_some() => Some(Parsed::Inbound(mapper)),
+                _ => {
+                    let help = "write: inbound POOL, with the name of a PoolMapper";
+                    syntax(arguments, argument, "no pool is named", help);
+                    None
+                }
+            }
+        }
         name => {
             let cx = arguments.cx();
             let element = cx.resolve(name);
@@ -284,6 +313,15 @@ fn specification(
                     let ports = mapper.mapped.iter().flat_map(|m| [m.ports.forward, m.ports.reply]);
                     let well =
                         ports.max().is_none_or(|p| check_output(p, outputs, first, arguments));
+                    if well && is_plain(&mapper) {
+                        // With a turn of its own, as if the pattern was written here.
+                        own.push(mapper.mapped[0].pattern.pattern().clone());
+                        return Some(Parsed::Pattern(WithPorts {
+                            pattern: PatternSource::Own(own.len() - 1),
+                            ports: mapper.mapped[0].ports,
+                            reply: None,
+                        }));
+                    }
                     well.then_some(Parsed::Map(mapper))
                 }
                 (Some(_), _) => {
@@ -427,6 +465,7 @@ impl Common {
                     (Action::Pattern(found.pattern.resolve(&own), found.ports), found.reply)
                 }
                 Some(Parsed::Map(mapper)) => (Action::Map(mapper), None),
+                Some(Parsed::Inbound(mapper)) => (Action::Inbound(mapper), None),
             };
             let spec = Spec { action, reply, reply_member: None };
             if let Action::Map(mapper) = &spec.action
@@ -436,6 +475,12 @@ impl Common {
                 let class = arguments.cx().class().to_string();
                 let message = format!("{class} cannot spread flows over backends");
                 let help = "IPRewriter, TCPRewriter, UDPRewriter and ICMPPingRewriter can";
+                syntax(&mut arguments, argument, &message, help);
+            }
+            if spec.action.pool().is_some() && !matches!(kind, Kind::Ip | Kind::Tcp | Kind::Ping) {
+                let class = arguments.cx().class().to_string();
+                let message = format!("{class} cannot allocate from a pool");
+                let help = "IPRewriter, TCPRewriter and ICMPPingRewriter can";
                 syntax(&mut arguments, argument, &message, help);
             }
             for pattern in Common::patterns(&spec) {
@@ -522,6 +567,9 @@ impl Common {
             {
                 backends.used_by(&joined);
             }
+        }
+        for pool in self.specs.iter().filter_map(|spec| spec.action.pool()) {
+            pool.used_by(&joined);
         }
         self.joined = Some(joined);
         if failed { Err(Failed) } else { Ok(()) }

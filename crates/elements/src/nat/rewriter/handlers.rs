@@ -175,6 +175,7 @@ impl Common {
             Action::Keep(_) => "<keep>".to_string(),
             Action::Pattern(pattern, _) => pattern.pattern().unparse(),
             Action::Map(_) => "<mapper>".to_string(),
+            Action::Inbound(_) => "<inbound>".to_string(),
         }
     }
 

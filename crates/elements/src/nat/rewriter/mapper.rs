@@ -8,6 +8,7 @@ use ir::{Cond, Expr, IntervalSet, Op, Reason, Span, StateValue};
 use super::backends::{Backends, NO_BACKEND};
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
 use super::pattern::{New, PatternRef, Patterns};
+use super::pool::Pool;
 use super::{EXHAUSTED, Ports};
 use crate::element_state::ElementState;
 use crate::flow_table::{FlowTable, Hashed};
@@ -30,6 +31,10 @@ pub(crate) enum Choice {
     Source(Ring),
     /// One pattern, whose destination is that of a backend.
     Backends(Backends),
+    /// None of them: a mapping of a pool. The pattern leaves all as it is, and keeps the turn.
+    Pool(Pool),
+    /// The first pattern: rewriters use it as if it was written there.
+    Only,
 }
 
 /// What a mapper element shares with rewriters.
@@ -142,6 +147,9 @@ impl Mapper {
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
     ) -> Result<(Hashed, Ports), Reason> {
+        if let Choice::Pool(pool) = &self.choice {
+            return pool.choose(new, table, now, &self.own.next[0], random);
+        }
         let directed;
         let new = match &self.choice {
             Choice::Backends(backends) => {
@@ -162,9 +170,17 @@ impl Mapper {
                 attempt(mapped)
             }),
             Choice::Source(ring) => attempt(&self.mapped[ring.server(new.key.src())]),
-            Choice::Backends(_) => attempt(&self.mapped[0]),
+            Choice::Backends(_) | Choice::Pool(_) | Choice::Only => attempt(&self.mapped[0]),
         };
         chosen.ok_or(EXHAUSTED)
+    }
+
+    /// The pool that it has instead of patterns.
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        match &self.choice {
+            Choice::Pool(pool) => Some(pool),
+            _ => None,
+        }
     }
 
     /// The same in the model; `fail` ends the packet's path where no mapping is free, `none` where there is no backend.
@@ -188,6 +204,17 @@ impl Mapper {
                 block.extend(mapped.pattern.model(b, fail, None));
                 b.direct(None);
                 block.extend(ports(mapped));
+                block
+            }
+            Choice::Pool(_) => {
+                let mut block = vec![Op::Opaque("maps endpoints of a pool")];
+                block.extend(self.mapped[0].pattern.model(b, fail, None));
+                block.extend(ports(&self.mapped[0]));
+                block
+            }
+            Choice::Only => {
+                let mut block = self.mapped[0].pattern.model(b, fail, None);
+                block.extend(ports(&self.mapped[0]));
                 block
             }
             Choice::Turn(_) => {

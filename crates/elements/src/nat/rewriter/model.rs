@@ -230,7 +230,7 @@ impl<'a> Builder<'a> {
         type Given = Option<[Option<IntervalSet>; 4]>;
         let given = |pattern: &PatternRef| Some(pattern.given(self.is_echo()));
         let made_by = |spec: &Spec| match &spec.action {
-            Action::Drop | Action::Pass(_) => Vec::new(),
+            Action::Drop | Action::Pass(_) | Action::Inbound(_) => Vec::new(),
             Action::Keep(ports) => vec![(*ports, None)],
             Action::Pattern(pattern, ports) => vec![(*ports, given(pattern))],
             Action::Map(mapper) => {
@@ -350,6 +350,13 @@ impl<'a> Builder<'a> {
         let (mut block, forward, reply): (Block, Expr, Expr) = match &common.specs[input].action {
             Action::Drop => return vec![Op::Drop(NO_MAPPING)],
             Action::Pass(output) => return vec![Op::emit(*output)],
+            Action::Inbound(mapper) => {
+                let opens = mapper.pool().is_some_and(|pool| pool.options().lets_in());
+                return vec![match opens && common.kind != Kind::Ping {
+                    true => Op::Opaque("filters by mappings of a pool"),
+                    false => Op::Drop(NO_MAPPING),
+                }];
+            }
             Action::Keep(ports) => {
                 let [_, src, src_port, dst, dst_port] = self.key();
                 let block = vec![

@@ -272,6 +272,10 @@ impl Common {
         let Some(number) = set.table.add(flow, hashes, first, now) else {
             return Err(self.fail(input, FULL));
         };
+        if let Some(pool) = self.specs.get(input).and_then(|spec| spec.action.pool()) {
+            let name = &self.name;
+            pool.lines().iter().for_each(|line| cx.message(&format!("{name}: {line}")));
+        }
         set.table.set_group(number, seen.group);
         if class != first {
             set.table.touch(number, class, now);
@@ -310,6 +314,10 @@ impl Common {
             Action::Map(mapper) => {
                 let chosen = mapper.choose(&new, &mut set.table, now, &mut random);
                 return chosen.map_err(|reason| self.fail(input, reason));
+            }
+            Action::Inbound(mapper) => {
+                let let_in = mapper.pool().and_then(|pool| pool.let_in(&new, &mut set.table));
+                return let_in.ok_or(Verdict::Drop(NO_MAPPING));
             }
         };
         chosen.ok_or_else(|| self.fail(input, EXHAUSTED))

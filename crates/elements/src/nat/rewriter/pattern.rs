@@ -16,7 +16,7 @@ use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool, TRIES};
 
 /// How a number of a range is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+pub(crate) enum Order {
     /// The packet's own if it is free, else as at random.
     Own,
     /// At random, and on from there to the first that is free.
@@ -152,7 +152,7 @@ fn address(text: &str, arguments: &mut Arguments<'_, '_>) -> Option<u32> {
 }
 
 /// The range and the order of choosing from it that a word ends with: `#`, `?` or neither.
-fn order(word: &str) -> (&str, Order) {
+pub(crate) fn order(word: &str) -> (&str, Order) {
     if let Some(range) = word.strip_suffix('#') {
         (range, Order::Turn)
     } else if let Some(range) = word.strip_suffix('?') {
@@ -179,7 +179,7 @@ fn address_range(word: &str, arguments: &mut Arguments<'_, '_>) -> Option<(u32, 
     }
 }
 
-fn port_range(word: &str) -> Option<(u16, u16)> {
+pub(crate) fn port_range(word: &str) -> Option<(u16, u16)> {
     let (low, high) = word.split_once('-')?;
     let port = |text| u16::try_from(parse_integer(text)?).ok();
     Some((port(low)?, port(high)?)).filter(|(low, high)| low <= high)
