@@ -489,9 +489,14 @@ impl Router {
     pub fn finish(&mut self) {
         self.phase = Phase::Finished;
         self.nodes.settle(&mut self.core);
-        for node in 0..self.nodes.nodes.len() {
-            self.nodes.lend(&mut self.core, node, |element, cx| element.finish(cx));
-            self.nodes.deliver(&mut self.core);
+        // Sinks come last: they take what others still emit.
+        for sinks in [false, true] {
+            for node in 0..self.nodes.nodes.len() {
+                if self.nodes.nodes[node].to.is_empty() == sinks {
+                    self.nodes.lend(&mut self.core, node, |element, cx| element.finish(cx));
+                    self.nodes.deliver(&mut self.core);
+                }
+            }
         }
     }
 

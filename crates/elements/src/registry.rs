@@ -54,6 +54,7 @@ macro_rules! classes {
             ethernet::ether_switch::EtherSwitch,
             ethernet::ether_vlan_encap::EtherVLANEncap,
             ip::fix_ip_src::FixIPSrc,
+            plumbing::flow_monitor::FlowMonitor,
             io::from_device::FromDevice,
             io::from_dump::FromDump,
             io::ip_summary_dump::FromIPSummaryDump,

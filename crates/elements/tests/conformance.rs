@@ -255,6 +255,7 @@ const WITHOUT_SAMPLES: &[&str] = &[
     "ESPDecap",
     "ESPEncap",
     "EncryptPayload",
+    "FlowMonitor",
     "RedupPayload",
     "SnortFilter",
     "ToDevice",

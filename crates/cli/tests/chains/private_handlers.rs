@@ -35,6 +35,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("ESPDecap", "Idle -> x :: ESPDecap(256, in.sa) -> Idle;"),
     ("ESPEncap", "Idle -> x :: ESPEncap(256, 10.0.0.1, 10.0.0.2, in.sa) -> Idle;"),
     ("EncryptPayload", "Idle -> x :: EncryptPayload(in.key) -> Idle;"),
+    ("FlowMonitor", "Idle -> x :: FlowMonitor -> Idle;"),
     ("FromDevice", "x :: FromDevice(dev, ACTIVE false) -> Idle;"),
     ("FromDump", "x :: FromDump(in.pcap) -> Idle;"),
     ("FromIPSummaryDump", "x :: FromIPSummaryDump(in.dump) -> Idle;"),

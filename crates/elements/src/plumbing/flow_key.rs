@@ -1,0 +1,263 @@
+//! Flows of both IP versions: what their packets have in common.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use net::wire::{ip_protocol, ipv4};
+use net::{Packet, annotation};
+
+/// Addresses, ports and protocol of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowKey {
+    /// IPv4 addresses stand in the first four bytes.
+    src: [u8; 16],
+    dst: [u8; 16],
+    /// 0 where the protocol has no ports, and for fragments.
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub protocol: u8,
+    pub is_ipv6: bool,
+}
+
+/// What is read of an IP packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub key: FlowKey,
+    /// Bytes of the IP packet, headers included.
+    pub length: u64,
+    /// What stands behind the IP headers; nothing of fragments.
+    pub transport: &'a [u8],
+}
+
+/// Extension headers that are looked behind at the most.
+const MOST_EXTENSIONS: usize = 8;
+/// VLAN tags that are looked behind at the most.
+const MOST_TAGS: usize = 2;
+const IPV6_HEADER: usize = 40;
+
+/// Numbers of IPv6 extension headers (RFC 8200, 4; RFC 4302).
+mod extension {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const DESTINATION: u8 = 60;
+    pub(super) const MOBILITY: u8 = 135;
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+impl Hash for FlowKey {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        for word in self.src.as_chunks().0.iter().chain(self.dst.as_chunks().0) {
+            to.write_u64(u64::from_le_bytes(*word));
+        }
+        let ports = u64::from(self.src_port) << 16 | u64::from(self.dst_port);
+        to.write_u64(ports << 16 | u64::from(self.protocol) << 1 | u64::from(self.is_ipv6));
+    }
+}
+
+impl FlowKey {
+    fn address(&self, bytes: &[u8; 16]) -> IpAddr {
+        match self.is_ipv6 {
+            true => Ipv6Addr::from(*bytes).into(),
+            false => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
+        }
+    }
+
+    pub(crate) fn src(&self) -> IpAddr {
+        self.address(&self.src)
+    }
+
+    pub(crate) fn dst(&self) -> IpAddr {
+        self.address(&self.dst)
+    }
+
+    /// The protocol's name, or its number.
+    pub(crate) fn protocol_name(&self) -> String {
+        ip_protocol::name(self.protocol).map_or_else(|| self.protocol.to_string(), String::from)
+    }
+}
+
+/// `tcp 10.0.0.1:5000 > 10.0.0.2:80`.
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |address: IpAddr, port| match (self.src_port, self.dst_port) {
+            (0, 0) => address.to_string(),
+            _ => SocketAddr::new(address, port).to_string(),
+        };
+        let (src, dst) = (end(self.src(), self.src_port), end(self.dst(), self.dst_port));
+        write!(f, "{} {src} > {dst}", self.protocol_name())
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// What an Ethernet frame holds; nothing if that is no IP packet, or an invalid one.
+    pub(crate) fn of_frame(packet: &'a Packet) -> Option<Self> {
+        // Bytes that a capture left out were there.
+        let missing = packet.annotations().u32(annotation::EXTRA_LENGTH) as usize;
+        Self::of_bytes(packet.data(), missing)
+    }
+
+    fn of_bytes(frame: &'a [u8], missing: usize) -> Option<Self> {
+        let mut at = 12;
+        for _ in 0..MOST_TAGS {
+            if !matches!(be16(frame, at)?, 0x8100 | 0x88a8) {
+                break;
+            }
+            at += 4;
+        }
+        let (kind, ip) = (be16(frame, at)?, &frame[at + 2..]);
+        let seen = match kind {
+            0x0800 => Self::of_ipv4(ip)?,
+            0x86dd => Self::of_ipv6(ip)?,
+            _ => return None,
+        };
+        (seen.length <= (ip.len() + missing) as u64).then_some(seen)
+    }
+
+    fn of_ipv4(ip: &'a [u8]) -> Option<Self> {
+        let fixed: &[u8; ipv4::HEADER_LEN] = ip.first_chunk()?;
+        let header = usize::from(fixed[0] & 15) * 4;
+        let length = usize::from(be16(fixed, 2)?);
+        if fixed[0] >> 4 != 4 || header < ipv4::HEADER_LEN || length < header {
+            return None;
+        }
+        let (mut src, mut dst) = ([0; 16], [0; 16]);
+        src[..4].copy_from_slice(&fixed[12..16]);
+        dst[..4].copy_from_slice(&fixed[16..]);
+        // More fragments, or an offset.
+        let is_fragment = be16(fixed, 6)? & 0x3fff != 0;
+        let key =
+            FlowKey { src, dst, src_port: 0, dst_port: 0, protocol: fixed[9], is_ipv6: false };
+        let end = length.min(ip.len());
+        let transport = if is_fragment { None } else { ip.get(header..end) };
+        Some(Self { key, length: length as u64, transport: &[] }.with(transport.unwrap_or(&[])))
+    }
+
+    fn of_ipv6(ip: &'a [u8]) -> Option<Self> {
+        let fixed: &[u8; IPV6_HEADER] = ip.first_chunk()?;
+        let length = IPV6_HEADER + usize::from(be16(fixed, 4)?);
+        if fixed[0] >> 4 != 6 {
+            return None;
+        }
+        let (mut protocol, mut rest) = (fixed[6], &ip[IPV6_HEADER..length.min(ip.len())]);
+        let mut is_fragment = false;
+        for _ in 0..MOST_EXTENSIONS {
+            let size = |unit: usize, least: usize| {
+                rest.get(1).map(|size| (usize::from(*size) + least) * unit)
+            };
+            let size = match protocol {
+                extension::HOP_BY_HOP
+                | extension::ROUTING
+                | extension::DESTINATION
+                | extension::MOBILITY => size(8, 1),
+                extension::AUTHENTICATION => size(4, 2),
+                extension::FRAGMENT => {
+                    // A packet that is all of its fragments is none (RFC 6946).
+                    is_fragment |= be16(rest, 2).is_none_or(|word| word & 0xfff9 != 0);
+                    Some(8)
+                }
+                _ => break,
+            };
+            let Some(behind) = size.and_then(|size| rest.get(size..)) else {
+                // The chain of headers is cut off.
+                is_fragment = true;
+                break;
+            };
+            (protocol, rest) = (rest[0], behind);
+            if is_fragment {
+                break;
+            }
+        }
+        let (src, dst) = (*fixed[8..].first_chunk()?, *fixed[24..].first_chunk()?);
+        let key = FlowKey { src, dst, src_port: 0, dst_port: 0, protocol, is_ipv6: true };
+        let seen = Self { key, length: length as u64, transport: &[] };
+        Some(seen.with(if is_fragment { &[] } else { rest }))
+    }
+
+    fn with(mut self, transport: &'a [u8]) -> Self {
+        self.transport = transport;
+        let has_ports = ip_protocol::has_ports(self.key.protocol);
+        if let (true, Some(src), Some(dst)) = (has_ports, be16(transport, 0), be16(transport, 2)) {
+            (self.key.src_port, self.key.dst_port) = (src, dst);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::notation::parse;
+
+    use super::*;
+
+    fn shown(frame: &[u8]) -> Option<(String, u64)> {
+        Seen::of_bytes(frame, 0).map(|seen| (seen.key.to_string(), seen.length))
+    }
+
+    fn of(text: &str) -> Option<(String, u64)> {
+        shown(&parse(text).unwrap())
+    }
+
+    #[test]
+    fn keys_are_of_both_versions_of_ip() {
+        let is = |text: &str, shown: &str, length| {
+            assert_eq!(of(text), Some((shown.to_string(), length)), "{text}");
+        };
+        is("udp 10.0.0.1:5 > 10.0.0.2:53", "udp 10.0.0.1:5 > 10.0.0.2:53", 28);
+        is("vlan 7 tcp 10.0.0.1:5 > 10.0.0.2:53", "tcp 10.0.0.1:5 > 10.0.0.2:53", 40);
+        is("udp 10.0.0.1:5 > 10.0.0.2:53 mf", "udp 10.0.0.1 > 10.0.0.2", 28);
+        is("udp 10.0.0.1:5 > 10.0.0.2:53 frag 8", "udp 10.0.0.1 > 10.0.0.2", 20);
+        is("udp 10.0.0.1:5 > 10.0.0.2:53 pad 9", "udp 10.0.0.1:5 > 10.0.0.2:53", 28);
+        is("icmp 10.0.0.1 > 10.0.0.2", "icmp 10.0.0.1 > 10.0.0.2", 28);
+        is("udp [2001:db8::1]:5 > [::2]:53", "udp [2001:db8::1]:5 > [::2]:53", 48);
+        for none in ["arp who-has 10.0.0.1 tell 10.0.0.2", "udp 10.0.0.1:5 > 10.0.0.2:53 cut 40"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
+
+    /// An IPv6 packet with these bytes behind its header.
+    fn ipv6(next: u8, behind: &[u8]) -> Vec<u8> {
+        let mut frame = parse("udp [::1]:1 > [::2]:2").unwrap();
+        frame.truncate(54);
+        frame[18..20].copy_from_slice(&(behind.len() as u16).to_be_bytes());
+        frame[20] = next;
+        frame.extend(behind);
+        frame
+    }
+
+    #[test]
+    fn extension_headers_are_looked_behind() {
+        let udp = [0, 7, 0, 9, 0, 8, 0, 0];
+        let with = |next: u8, headers: &[&[u8]]| shown(&ipv6(next, &headers.concat())).unwrap().0;
+        let options = [17, 1, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(with(0, &[&options, &udp]), "udp [::1]:7 > [::2]:9");
+        let authentication = [17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(with(51, &[&authentication, &udp]), "udp [::1]:7 > [::2]:9");
+        let atomic = [17, 0, 0, 0, 0, 0, 0, 1];
+        assert_eq!(with(44, &[&atomic, &udp]), "udp [::1]:7 > [::2]:9");
+        let first = [17, 0, 0, 1, 0, 0, 0, 1];
+        assert_eq!(with(44, &[&first, &udp]), "udp ::1 > ::2");
+        assert_eq!(with(44, &[&[17, 0, 0, 8, 0, 0, 0, 1], &udp]), "udp ::1 > ::2");
+    }
+
+    #[test]
+    fn whatever_is_cut_off_anywhere_is_read_to_its_end() {
+        let udp = [0, 7, 0, 9, 0, 8, 0, 0];
+        let headers = [[0u8, 0, 1, 4, 0, 0, 0, 0]; 12].concat();
+        for frame in [ipv6(0, &[&headers[..], &udp].concat()), ipv6(43, &[6, 255, 0, 0])] {
+            for length in 0..=frame.len() {
+                let _ = Seen::of_bytes(&frame[..length], 0);
+                let _ = Seen::of_bytes(&frame[..length], 2000);
+            }
+        }
+        let frame = parse("tcp 10.0.0.1:5 > 10.0.0.2:53 opt 01010101").unwrap();
+        for length in 0..frame.len() {
+            let _ = Seen::of_bytes(&frame[..length], 2000);
+        }
+    }
+}
