@@ -239,9 +239,8 @@ mod tests {
         let count = |entry: &Entry<_, _>| kept.heap[entry.place as usize].count;
         let counts: Vec<u64> = kept.entries.iter().map(count).collect();
         let mut sum = 0;
-        for entry in 0..kept.len() {
+        for (entry, &count) in counts.iter().enumerate() {
             let Kept { key, error, .. } = kept.at(entry);
-            let count = counts[entry];
             let truth = truth[key];
             assert!(count - error <= truth && truth <= count, "{key}: {count} {error} {truth}");
             assert!(error <= bound);
