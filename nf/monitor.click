@@ -41,7 +41,7 @@
 //
 // = IPV6
 //
-// Without keywords, IPv6 is counted as one protocol. Flows are those of IPv6, too; up to eight extension headers are
+// Without keywords, IPv6 is counted as one protocol. Flows are those of IPv6, too; up to 16 extension headers are
 // looked behind. Fragments of both versions count as a flow without ports.
 //
 // = EXAMPLE

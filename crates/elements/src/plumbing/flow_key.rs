@@ -4,7 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use net::wire::{ip_protocol, ipv4};
+use net::wire::ipv6::{self, Upper};
+use net::wire::{Ipv6, ip_protocol, ipv4};
 use net::{Packet, annotation};
 
 /// Addresses, ports and protocol of a packet.
@@ -30,22 +31,8 @@ pub(crate) struct Seen<'a> {
     pub transport: &'a [u8],
 }
 
-/// Extension headers that are looked behind at the most.
-const MOST_EXTENSIONS: usize = 8;
 /// VLAN tags that are looked behind at the most.
 const MOST_TAGS: usize = 2;
-const IPV6_HEADER: usize = 40;
-
-/// Numbers of IPv6 extension headers (RFC 8200, 4; RFC 4302).
-mod extension {
-    pub(super) const HOP_BY_HOP: u8 = 0;
-    pub(super) const ROUTING: u8 = 43;
-    pub(super) const FRAGMENT: u8 = 44;
-    pub(super) const AUTHENTICATION: u8 = 51;
-    pub(super) const DESTINATION: u8 = 60;
-    pub(super) const MOBILITY: u8 = 135;
-}
-
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -138,45 +125,17 @@ impl<'a> Seen<'a> {
         Some(Self { key, length: length as u64, transport: &[] }.with(transport.unwrap_or(&[])))
     }
 
-    fn of_ipv6(ip: &'a [u8]) -> Option<Self> {
-        let fixed: &[u8; IPV6_HEADER] = ip.first_chunk()?;
-        let length = IPV6_HEADER + usize::from(be16(fixed, 4)?);
-        if fixed[0] >> 4 != 6 {
-            return None;
-        }
-        let (mut protocol, mut rest) = (fixed[6], &ip[IPV6_HEADER..length.min(ip.len())]);
-        let mut is_fragment = false;
-        for _ in 0..MOST_EXTENSIONS {
-            let size = |unit: usize, least: usize| {
-                rest.get(1).map(|size| (usize::from(*size) + least) * unit)
-            };
-            let size = match protocol {
-                extension::HOP_BY_HOP
-                | extension::ROUTING
-                | extension::DESTINATION
-                | extension::MOBILITY => size(8, 1),
-                extension::AUTHENTICATION => size(4, 2),
-                extension::FRAGMENT => {
-                    // A packet that is all of its fragments is none (RFC 6946).
-                    is_fragment |= be16(rest, 2).is_none_or(|word| word & 0xfff9 != 0);
-                    Some(8)
-                }
-                _ => break,
-            };
-            let Some(behind) = size.and_then(|size| rest.get(size..)) else {
-                // The chain of headers is cut off.
-                is_fragment = true;
-                break;
-            };
-            (protocol, rest) = (rest[0], behind);
-            if is_fragment {
-                break;
-            }
-        }
-        let (src, dst) = (*fixed[8..].first_chunk()?, *fixed[24..].first_chunk()?);
+    fn of_ipv6(bytes: &'a [u8]) -> Option<Self> {
+        let ip = Ipv6::new(bytes).filter(|ip| ip.version() == 6)?;
+        let length = ipv6::HEADER_LEN + ip.payload_len();
+        let Upper { protocol, at, fragment, is_whole } = ip.upper();
+        // A packet that is all of its fragments is none (RFC 6946).
+        let is_fragment = fragment.is_some_and(|word| word & !6 != 0) || !is_whole;
+        let (src, dst) = (ip.src().octets(), ip.dst().octets());
         let key = FlowKey { src, dst, src_port: 0, dst_port: 0, protocol, is_ipv6: true };
+        let rest = bytes.get(ipv6::HEADER_LEN + at..length.min(bytes.len()));
         let seen = Self { key, length: length as u64, transport: &[] };
-        Some(seen.with(if is_fragment { &[] } else { rest }))
+        Some(seen.with(rest.filter(|_| !is_fragment).unwrap_or(&[])))
     }
 
     fn with(mut self, transport: &'a [u8]) -> Self {

@@ -6,14 +6,9 @@ use std::net::IpAddr;
 use net::Packet;
 use net::checksum::{Sum, pseudo_header_v6};
 use net::flow::FlowHash;
-use net::wire::ip_protocol::{
-    AH, DESTINATION_OPTIONS, HOP_BY_HOP, ICMP, ICMPV6, IPV6_FRAGMENT, IPV6_ROUTING, TCP, UDP,
-};
-use net::wire::ipv6::HEADER_LEN;
+use net::wire::ip_protocol::{ICMP, ICMPV6, TCP, UDP};
+use net::wire::ipv6::{HEADER_LEN, Upper};
 use net::wire::{Ipv4, Ipv6};
-
-/// Extension headers that are passed over.
-const MOST_EXTENSIONS: usize = 16;
 
 /// A packet as those see it who read payloads.
 #[derive(Clone, Copy, Debug)]
@@ -63,23 +58,11 @@ impl Seen<'_> {
 fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, &[u8])> {
     if network.first()? >> 4 == 6 {
         let ip = Ipv6::new(network)?;
+        let Upper { protocol, at, fragment, is_whole } = ip.upper();
+        let is_later = fragment.is_some_and(|word| word >> 3 != 0);
         let end = (HEADER_LEN + ip.payload_len()).min(network.len());
-        let (mut next, mut rest) = (ip.next_header(), network.get(HEADER_LEN..end)?);
-        for _ in 0..MOST_EXTENSIONS {
-            let length = match next {
-                HOP_BY_HOP | IPV6_ROUTING | DESTINATION_OPTIONS => {
-                    8 + usize::from(*rest.get(1)?) * 8
-                }
-                AH => 8 + usize::from(*rest.get(1)?) * 4,
-                IPV6_FRAGMENT if u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]) >> 3 != 0 => {
-                    return None;
-                }
-                IPV6_FRAGMENT => 8,
-                _ => return Some((next, ip.src().into(), ip.dst().into(), rest)),
-            };
-            (next, rest) = (*rest.first()?, rest.get(length..)?);
-        }
-        return None;
+        let rest = network.get(HEADER_LEN + at..end).filter(|_| is_whole && !is_later)?;
+        return Some((protocol, ip.src().into(), ip.dst().into(), rest));
     }
     let ip = Ipv4::new(network).filter(|ip| ip.fragment_offset() == 0)?;
     let length = usize::from(ip.total_len()).min(network.len());

@@ -1,11 +1,30 @@
 //! IPv6 (RFC 8200).
 
+use super::ip_protocol::{
+    AH, DESTINATION_OPTIONS, HOP_BY_HOP, IPV6_FRAGMENT, IPV6_ROUTING, MOBILITY,
+};
 use super::{cut, cut_mut, put_bits, put_u16, u16_at, view};
 use crate::checksum::{Sum, pseudo_header_v6};
 use std::net::Ipv6Addr;
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 40;
+
+/// Extension headers that are looked behind.
+const MOST_EXTENSIONS: usize = 16;
+
+/// What stands behind extension headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upper {
+    /// Its protocol; if not all headers are there, the number of the one that is not.
+    pub protocol: u8,
+    /// Where it begins, from the end of the fixed header on.
+    pub at: usize,
+    /// The word of a fragment header: offset in 8 bytes (13 bits), two bits, and whether more fragments follow.
+    pub fragment: Option<u16>,
+    /// Whether all headers are there.
+    pub is_whole: bool,
+}
 
 view! {
     /// An IPv6 packet.
@@ -67,6 +86,36 @@ impl<T: AsRef<[u8]>> Ipv6<T> {
     #[inline]
     pub fn payload(&self) -> &[u8] {
         cut(self.bytes(), HEADER_LEN, HEADER_LEN + self.payload_len())
+    }
+
+    /// What stands behind the extension headers (RFC 8200, section 4; RFC 4302), of which at most 16 are looked at.
+    pub fn upper(&self) -> Upper {
+        let payload = self.payload();
+        let mut upper =
+            Upper { protocol: self.next_header(), at: 0, fragment: None, is_whole: true };
+        for _ in 0..MOST_EXTENSIONS {
+            let rest = payload.get(upper.at..).unwrap_or_default();
+            let size = |unit: usize, least: usize| {
+                rest.get(1).map(|size| (usize::from(*size) + least) * unit)
+            };
+            let size = match upper.protocol {
+                HOP_BY_HOP | IPV6_ROUTING | DESTINATION_OPTIONS | MOBILITY => size(8, 1),
+                AH => size(4, 2),
+                IPV6_FRAGMENT => Some(8),
+                _ => return upper,
+            };
+            let Some(size) = size.filter(|size| *size <= rest.len()) else { break };
+            if upper.protocol == IPV6_FRAGMENT {
+                upper.fragment = Some(u16_at(rest, 2));
+            }
+            (upper.protocol, upper.at) = (rest[0], upper.at + size);
+            // What follows in another fragment is no header.
+            if upper.fragment.is_some_and(|word| word & !7 != 0) {
+                return upper;
+            }
+        }
+        upper.is_whole = false;
+        upper
     }
 
     /// The sum of the pseudo-header for an upper-layer packet of that many bytes.
@@ -168,5 +217,32 @@ mod tests {
         ip.swap_addresses();
         assert_eq!(ip.dst(), Ipv6Addr::LOCALHOST);
         assert!(Ipv6::new(&bytes[..HEADER_LEN - 1]).is_none());
+    }
+
+    #[test]
+    fn extension_headers_are_looked_behind() {
+        let upper = |next: u8, payload: &[u8]| {
+            let mut bytes = [&[0x60, 0, 0, 0][..], &[0; 36], payload].concat();
+            let mut ip = Ipv6::new(&mut bytes[..]).unwrap();
+            ip.set_payload_len(payload.len() as u16);
+            ip.set_next_header(next);
+            let Upper { protocol, at, fragment, is_whole } = Ipv6::new(&bytes).unwrap().upper();
+            (protocol, at, fragment, is_whole)
+        };
+        assert_eq!(upper(UDP, &[1; 8]), (UDP, 0, None, true));
+        let options = [DESTINATION_OPTIONS, 0, 0, 0, 0, 0, 0, 0];
+        let long = [&[IPV6_ROUTING, 1][..], &[0; 14]].concat();
+        let authentication = [&[UDP, 4][..], &[0; 22]].concat();
+        let routing = [AH, 0, 0, 0, 0, 0, 0, 0];
+        let all = [&options[..], &long, &routing, &authentication, &[9; 8]].concat();
+        assert_eq!(upper(HOP_BY_HOP, &all), (UDP, 56, None, true));
+        assert_eq!(upper(HOP_BY_HOP, &all[..31]), (IPV6_ROUTING, 24, None, false));
+        assert_eq!(upper(HOP_BY_HOP, &[]), (HOP_BY_HOP, 0, None, false));
+        let fragment = |low: u8| [HOP_BY_HOP, 0, 0, low, 0, 0, 0, 1];
+        let first = [&fragment(1)[..], &[UDP, 0, 0, 0, 0, 0, 0, 0], &[9; 8]].concat();
+        assert_eq!(upper(IPV6_FRAGMENT, &first), (UDP, 16, Some(1), true));
+        assert_eq!(upper(IPV6_FRAGMENT, &fragment(8)), (HOP_BY_HOP, 8, Some(8), true));
+        // A header of its own, for ever.
+        assert!(!upper(HOP_BY_HOP, &[0; 4096]).3);
     }
 }

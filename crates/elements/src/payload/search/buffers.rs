@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::super::http::{self, Message};
-use super::super::snort::detection::{Buffer, Content, Detection, Variables};
+use super::super::snort::detection::{Buffer, Content, Detection, Number, Variables};
 
 /// The parts of a payload.
 pub(super) struct Buffers<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Buffers<'a> {
     lower: [OnceCell<Vec<u8>>; Buffer::COUNT],
 }
 
-/// What a rule looks for has to be found within so many steps, and what it needs of that.
+/// What was found of what a rule demands, for what follows.
 #[derive(Clone, Copy)]
 struct Place {
     /// Where the match before ended.
@@ -150,9 +150,7 @@ impl<'a> Buffers<'a> {
         let Some(part) = part else {
             return content.negated && self.have_behind(rest, place, steps);
         };
-        let value = |number: Option<_>| {
-            number.map(|number: super::super::snort::detection::Number| number.value(&place.read))
-        };
+        let value = |number: Option<Number>| number.map(|number| number.value(&place.read));
         let (from, length) = match content.distance.is_some() || content.within.is_some() {
             true => (place.end + value(content.distance).unwrap_or(0), value(content.within)),
             false => (content.offset.value(&place.read), value(content.depth)),
