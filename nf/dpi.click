@@ -3,7 +3,8 @@
 // Reads rules of Snort 2 from FILE and looks at what IPv4 and IPv6 packets carry, on any port. Rules with `alert` count
 // packets, rules with `drop` or `reject` drop them. Fragments of IPv4 are put together first, and packets larger than
 // MTU are cut again. Packets of TCP are looked at by themselves and in their streams, so that what is split between
-// them is found. Those with an invalid TCP header are dropped.
+// them is found. Those with an invalid TCP header are dropped. A Firewall in front drops segments that receivers refuse,
+// with which somebody could hide others.
 //
 // Both directions of a connection may lead through here, one behind the other or each through a DPI of its own. Bits
 // of flows are known where both are.

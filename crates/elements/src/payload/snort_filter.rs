@@ -35,6 +35,9 @@ element! {
     /// who has the higher port. `established` means that a packet of TCP has ACK and no SYN. Rules that set
     /// bits come before others.
     ///
+    /// What a receiver would refuse is taken for what it reads: a segment far beyond its window, or a SYN within a
+    /// connection, has streams begin elsewhere. TCPTracker in front drops such segments.
+    ///
     /// Rules with `drop` or `reject` drop packets as `rule-matched`, or send them to output 1 if that
     /// is connected; where a stream matches, all that follows in its direction, too. Rules with `alert`
     /// count them. Where a `pass` rule matches, others do not count. Rules name IPv4 addresses: an IPv6
