@@ -52,7 +52,7 @@
 //
 // = EXAMPLE
 //
-// nat :: NAPT(203.0.113.0/28, MAPPING endpoint, FILTERING endpoint, BLOCK 512);
+// nat :: NAPT(203.0.113.0/28, MAPPING endpoint, FILTERING endpoint, BLOCK 512, LOG false);
 // FromDevice(lan) -> [0] nat [0] -> ToDevice(wan);
 // FromDevice(wan) -> [1] nat [1] -> ToDevice(lan);
 //

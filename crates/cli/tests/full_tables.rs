@@ -116,6 +116,19 @@ const CASES: &[Case] = &[
         |n| vec![(0, ethernet(n))],
     ),
     native(
+        "connections that are tracked",
+        "Idle -> t :: TCPTracker(CAPACITY 4096, CHECKSUM false) -> Discard; Idle -> [1] t [1] -> Discard;",
+        4096,
+        |n| vec![(1, tcp(n, 1, n, 53))],
+    ),
+    native(
+        "hosts of a pool with blocks of ports",
+        "p :: PoolMapper(9.9.8.0/23 0 0, BLOCK 64, LOG false);
+         Idle -> t :: IPRewriter(p, MAPPING_CAPACITY 4096) -> Discard;",
+        4096,
+        |n| vec![(0, udp(n, 1, n, 53))],
+    ),
+    native(
         "flows of a balancer",
         "Idle -> t :: IPRRSwitch(CAPACITY 4096) -> Discard; t[1] -> Discard;",
         4096,
@@ -442,6 +455,7 @@ counted! {
     counted_f0 counted_f1 counted_f2 counted_f3 counted_f4 counted_f5 counted_f6 counted_f7
     counted_g0 counted_g1 counted_g2 counted_g3 counted_g4 counted_g5 counted_g6 counted_g7
     counted_h0 counted_h1 counted_h2 counted_h3 counted_h4 counted_h5 counted_h6 counted_h7
+    counted_i0 counted_i1 counted_i2 counted_i3 counted_i4 counted_i5 counted_i6 counted_i7
 }
 
 /// Fills all tables.

@@ -342,9 +342,13 @@ fn exits_of_conformance_cases() {
     examine_all(chains(files(&folder, "case.click")));
 }
 
+/// What hosts are given from blocks depends on when flows that expired are removed, which is before bursts for elements,
+/// and later where programs take them.
+const WITH_BLOCKS: [&str; 2] = ["nat/pool_mapper_blocks.test", "nf/napt_pool_carrier.test"];
+
 #[test]
 fn exits_of_filetests() {
-    examine_all(filetests::chains(
-        &PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exits-filetests"),
-    ));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exits-filetests");
+    let chains = filetests::chains(&folder).into_iter();
+    examine_all(chains.filter(|(name, _)| !WITH_BLOCKS.contains(&name.as_str())));
 }
