@@ -117,7 +117,7 @@ fn what_is_wrong_with_an_argument_points_to_the_argument() {
 #[test]
 fn what_is_wrong_inside_is_shown_there_and_where_it_is_used() {
     let found = said("require(nf);\nIdle -> nat :: NAPT(x) -> Discard", &[]);
-    let inside = found.iter().find(|said| said.starts_with("'host' is missing its address"));
+    let inside = found.iter().find(|said| said.starts_with("the test is not complete"));
     let inside = inside.unwrap_or_else(|| panic!("{found:#?}"));
     assert!(inside.contains("<nf>/napt.click:"), "{inside}");
     assert!(inside.ends_with("test.click:2 'nat :: NAPT'"), "{inside}");
