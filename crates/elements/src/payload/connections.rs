@@ -3,10 +3,12 @@
 //!
 //! Memory is bounded: those that had no packet for longest go first.
 
+use net::wire::tcp::flag::{ACK, SYN};
+
 use super::search::Progress;
 use super::window::Window;
 use crate::lru_table::LruTable;
-use crate::transport::segments::{ACK, FlowKeys, SYN, Seen};
+use crate::transport::segments::{FlowKeys, Seen};
 
 /// What a connection and a stream take besides a stream's bytes.
 const CONNECTION: usize = 192;

@@ -473,7 +473,8 @@ fn is_about(
 mod tests {
     use super::super::snort::RuleSet;
     use super::*;
-    use crate::transport::segments::{ACK, Segment};
+    use crate::transport::segments::Segment;
+    use net::wire::tcp::flag::ACK;
 
     fn engine(rules: &str) -> Engine {
         let mut set = RuleSet::default();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ir::{Diagnostic, Model, Reason, Severity, Span};
+use net::wire::tcp::flag::SYN;
 use net::{Batch, Packet};
 
 use super::http::{self, Message};
@@ -11,7 +12,7 @@ use super::tls::{self, Hello};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::transport::segments::{self, FlowKeys, SYN};
+use crate::transport::segments::{self, FlowKeys};
 
 element! {
     /// URLFilter(FILE, ... [, KEYWORDS]) -- refuses connections to listed hosts and paths

@@ -8,6 +8,7 @@ use net::checksum::{Sum, pseudo_header_v6};
 use net::flow::FlowHash;
 use net::wire::ip_protocol::{ICMP, ICMPV6, TCP, UDP};
 use net::wire::ipv6::{HEADER_LEN, Upper};
+use net::wire::tcp::flag::{ACK, SYN};
 use net::wire::{Ipv4, Ipv6};
 
 /// A packet as those see it who read payloads.
@@ -33,12 +34,6 @@ pub(crate) struct Segment {
     pub acknowledged: u32,
     pub flags: u8,
 }
-
-/// Bits of TCP's flags.
-pub(crate) const FIN: u8 = 1;
-pub(crate) const SYN: u8 = 2;
-pub(crate) const RST: u8 = 4;
-pub(crate) const ACK: u8 = 16;
 
 impl Segment {
     /// Whether all of these flags are set.

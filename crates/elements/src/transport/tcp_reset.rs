@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use ir::{Model, Reason};
 use net::annotation::{self, Annotations};
 use net::wire::ip_protocol::TCP;
+use net::wire::tcp::flag::{ACK, FIN, RST, SYN};
 use net::wire::{Ipv4, Ipv6, Tcp};
 use net::{Batch, Header, Packet, PacketType};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::transport::segments::{self, ACK, FIN, RST, SYN};
+use crate::transport::segments;
 
 element! {
     /// TCPReset([KEYWORDS]) -- turns TCP packets into resets
