@@ -3,6 +3,7 @@
 
 mod bench;
 mod change;
+mod clients;
 mod deploy;
 mod dispatch;
 mod lease;
