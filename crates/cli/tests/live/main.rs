@@ -4,6 +4,7 @@
 mod bench;
 mod change;
 mod clients;
+mod collected;
 mod deploy;
 mod dispatch;
 mod lease;
