@@ -252,6 +252,12 @@ const CASES: &[Case] = &[
         |n| vec![(0, with_payload(n))],
     ),
     native(
+        "buckets of hosts",
+        "Idle -> t :: FlowRatedSplitter(1000, PER src, CAPACITY 4096) -> Discard;",
+        4096,
+        |n| vec![(0, udp(n, 1, 1, 53))],
+    ),
+    native(
         "streams that rules search",
         "Idle -> t :: SnortFilter(tests/full_tables.rules, MEMORY 1000000) -> Discard;",
         4096,

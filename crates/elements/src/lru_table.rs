@@ -1,4 +1,4 @@
-//! LRU table: values under keys of up to 128 bits, in lists from the oldest to the newest.
+//! LRU table: values under keys, of 128 bits by default, in lists from the oldest to the newest.
 //!
 //! Finding, adding, moving and removing a value cost the same however many there are, the first
 //! and the last of a list are at hand, and growing moves a few entries at a time.
@@ -10,11 +10,28 @@ use net::flow::FlowHash;
 use crate::flow_table::index::Index;
 use crate::flow_table::slab::{Linked, NONE, Slab};
 
+/// What values are found by.
+pub(crate) trait LruKey: Copy + Eq {
+    /// Of a place that holds nothing; it may be a key, too.
+    const UNUSED: Self;
+
+    fn hash(&self, hash: &FlowHash) -> u64;
+}
+
+impl LruKey for u128 {
+    const UNUSED: Self = 0;
+
+    #[inline]
+    fn hash(&self, hash: &FlowHash) -> u64 {
+        hash.two((self >> 64) as u64, *self as u64)
+    }
+}
+
 /// See the module. Lists have numbers, the first of which is 0.
-pub(crate) struct LruTable<V> {
+pub(crate) struct LruTable<V, K = u128> {
     /// Keyed with a secret, as keys come from packets.
     hash: FlowHash,
-    nodes: Slab<Node<V>>,
+    nodes: Slab<Node<V, K>>,
     index: Index,
     lists: Vec<List>,
 }
@@ -28,28 +45,23 @@ struct List {
 
 const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
 
-struct Node<V> {
-    key: u128,
-    list: usize,
+struct Node<V, K> {
+    key: K,
+    list: u32,
     previous: u32,
     next: u32,
     value: Option<V>,
 }
 
-impl<V> Linked for Node<V> {
-    const UNUSED: Self = Self { key: 0, list: 0, previous: NONE, next: NONE, value: None };
+impl<V, K: LruKey> Linked for Node<V, K> {
+    const UNUSED: Self = Self { key: K::UNUSED, list: 0, previous: NONE, next: NONE, value: None };
 
     fn link(&mut self) -> &mut u32 {
         &mut self.next
     }
 }
 
-#[inline]
-fn hash_of(hash: &FlowHash, key: u128) -> u64 {
-    hash.two((key >> 64) as u64, key as u64)
-}
-
-impl<V> Default for LruTable<V> {
+impl<V, K: LruKey> Default for LruTable<V, K> {
     /// An empty table, with a seed that nobody knows.
     fn default() -> Self {
         let seed = std::hash::RandomState::new().build_hasher().finish();
@@ -58,7 +70,7 @@ impl<V> Default for LruTable<V> {
     }
 }
 
-impl<V> LruTable<V> {
+impl<V, K: LruKey> LruTable<V, K> {
     /// Number of values in all lists.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
@@ -70,14 +82,14 @@ impl<V> LruTable<V> {
     }
 
     #[inline]
-    fn find(&self, key: u128) -> Option<u32> {
-        self.index.find(hash_of(&self.hash, key), |number| self.nodes.get(number).key == key)
+    fn find(&self, key: K) -> Option<u32> {
+        self.index.find(key.hash(&self.hash), |number| self.nodes.get(number).key == key)
     }
 
     /// What a key is found by: see [`LruTable::number`].
     #[inline]
-    pub(crate) fn hash(&self, key: u128) -> u64 {
-        hash_of(&self.hash, key)
+    pub(crate) fn hash(&self, key: K) -> u64 {
+        key.hash(&self.hash)
     }
 
     /// Prefetches what leads to a key with this hash.
@@ -88,21 +100,21 @@ impl<V> LruTable<V> {
 
     /// The number of a key with this hash. It is another's once the value was removed.
     #[inline]
-    pub(crate) fn number(&self, key: u128, hash: u64) -> Option<u32> {
+    pub(crate) fn number(&self, key: K, hash: u64) -> Option<u32> {
         self.index.find(hash, |number| self.nodes.get(number).key == key)
     }
 
     /// The number of a key.
     #[inline]
-    pub(crate) fn number_of(&self, key: u128) -> Option<u32> {
+    pub(crate) fn number_of(&self, key: K) -> Option<u32> {
         self.find(key)
     }
 
     /// The key, list and value of a number.
     #[inline]
-    pub(crate) fn entry(&self, number: u32) -> Option<(u128, usize, &V)> {
+    pub(crate) fn entry(&self, number: u32) -> Option<(K, usize, &V)> {
         let Node { key, list, value, .. } = self.nodes.get(number);
-        Some((*key, *list, value.as_ref()?))
+        Some((*key, *list as usize, value.as_ref()?))
     }
 
     /// Prefetches the value of a number.
@@ -113,58 +125,72 @@ impl<V> LruTable<V> {
 
     /// The value of a key.
     #[inline]
-    pub(crate) fn get(&self, key: u128) -> Option<&V> {
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.nodes.get(self.find(key)?).value.as_ref()
     }
 
     /// The value of a key, to change it.
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let number = self.find(key)?;
         self.nodes.get_mut(number).value.as_mut()
     }
 
     /// The oldest of a list, with its key.
-    pub(crate) fn oldest(&self, list: usize) -> Option<(u128, &V)> {
+    pub(crate) fn oldest(&self, list: usize) -> Option<(K, &V)> {
         self.iter_list(list).next()
     }
 
     /// Adds a value as the newest of a list; gives the one that its key had before. A key keeps its number.
-    pub(crate) fn insert(&mut self, key: u128, value: V, list: usize) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: K, value: V, list: usize) -> Option<V> {
         if let Some(number) = self.find(key) {
-            self.unlink(number);
-            self.append(number, list);
+            self.renew_number(number, list);
             return self.nodes.get_mut(number).value.replace(value);
         }
-        let node = Node { key, list, previous: NONE, next: NONE, value: Some(value) };
+        let node = Node { key, list: list as u32, previous: NONE, next: NONE, value: Some(value) };
         let number = self.nodes.insert(node);
         let (hash, nodes) = (&self.hash, &self.nodes);
-        let records = |number: u32| hash_of(hash, nodes.get(number).key);
-        self.index.insert(hash_of(hash, key), number, &records);
+        let records = |number: u32| nodes.get(number).key.hash(hash);
+        self.index.insert(key.hash(hash), number, &records);
         self.append(number, list);
         None
     }
 
     /// Makes a key's value the newest of a list.
-    pub(crate) fn renew(&mut self, key: u128, list: usize) {
+    pub(crate) fn renew(&mut self, key: K, list: usize) {
         if let Some(number) = self.find(key) {
-            self.unlink(number);
-            self.append(number, list);
+            self.renew_number(number, list);
         }
     }
 
+    /// Makes the value of a number the newest of a list.
+    #[inline]
+    pub(crate) fn renew_number(&mut self, number: u32, list: usize) {
+        self.unlink(number);
+        self.append(number, list);
+    }
+
+    /// The value of a number, to change it.
+    #[inline]
+    pub(crate) fn value_mut(&mut self, number: u32) -> Option<&mut V> {
+        self.nodes.get_mut(number).value.as_mut()
+    }
+
+    /// Bytes that each value takes, with its key; what leads to it included, at the most.
+    pub(crate) const BYTES_EACH: u64 = size_of::<Node<V, K>>() as u64 + Index::BYTES_EACH;
+
     /// Puts a key's value into another list, as its newest; in its own it stays where it is.
-    pub(crate) fn refile(&mut self, key: u128, list: usize) {
-        if self.find(key).is_some_and(|number| self.nodes.get(number).list != list) {
+    pub(crate) fn refile(&mut self, key: K, list: usize) {
+        if self.find(key).is_some_and(|number| self.nodes.get(number).list as usize != list) {
             self.renew(key, list);
         }
     }
 
     /// Removes a key's value.
-    pub(crate) fn remove(&mut self, key: u128) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         let number = self.find(key)?;
         self.unlink(number);
-        self.index.remove(hash_of(&self.hash, key), number);
+        self.index.remove(key.hash(&self.hash), number);
         let value = self.nodes.get_mut(number).value.take();
         self.nodes.remove(number);
         value
@@ -182,12 +208,12 @@ impl<V> LruTable<V> {
             _ => self.nodes.get_mut(previous).next = number,
         }
         let node = self.nodes.get_mut(number);
-        (node.previous, node.next, node.list) = (previous, NONE, list);
+        (node.previous, node.next, node.list) = (previous, NONE, list as u32);
     }
 
     fn unlink(&mut self, number: u32) {
         let &Node { previous, next, list, .. } = self.nodes.get(number);
-        let List { head, tail, len } = &mut self.lists[list];
+        let List { head, tail, len } = &mut self.lists[list as usize];
         *len -= 1;
         match previous {
             NONE => *head = next,
@@ -200,7 +226,7 @@ impl<V> LruTable<V> {
     }
 
     /// Keys and values of a list, the oldest first.
-    pub(crate) fn iter_list(&self, list: usize) -> impl Iterator<Item = (u128, &V)> {
+    pub(crate) fn iter_list(&self, list: usize) -> impl Iterator<Item = (K, &V)> {
         let mut number = self.lists.get(list).map_or(NONE, |list| list.head);
         std::iter::from_fn(move || {
             let node = (number != NONE).then(|| self.nodes.get(number))?;
@@ -210,7 +236,7 @@ impl<V> LruTable<V> {
     }
 
     /// Keys and values of all lists, list by list.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         (0..self.lists.len()).flat_map(|list| self.iter_list(list))
     }
 
@@ -219,7 +245,7 @@ impl<V> LruTable<V> {
         &self,
         from: u64,
         most: usize,
-    ) -> (impl Iterator<Item = (u128, &V)>, Option<u64>) {
+    ) -> (impl Iterator<Item = (K, &V)>, Option<u64>) {
         let room = self.nodes.room();
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(room);
         let end = from.saturating_add(most).min(room);
@@ -229,8 +255,8 @@ impl<V> LruTable<V> {
     }
 
     /// Removes all values, and gives them, list by list.
-    pub(crate) fn drain(&mut self) -> Vec<(u128, V)> {
-        let keys: Vec<u128> = self.iter().map(|(key, _)| key).collect();
+    pub(crate) fn drain(&mut self) -> Vec<(K, V)> {
+        let keys: Vec<K> = self.iter().map(|(key, _)| key).collect();
         keys.into_iter().filter_map(|key| Some((key, self.remove(key)?))).collect()
     }
 }

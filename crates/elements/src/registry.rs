@@ -55,6 +55,7 @@ macro_rules! classes {
             ethernet::ether_vlan_encap::EtherVLANEncap,
             ip::fix_ip_src::FixIPSrc,
             plumbing::flow_monitor::FlowMonitor,
+            queue::flow_rated_splitter::FlowRatedSplitter,
             io::from_device::FromDevice,
             io::from_dump::FromDump,
             io::ip_summary_dump::FromIPSummaryDump,

@@ -10,14 +10,48 @@ use crate::element_state::ElementState;
 /// leave it in debt, so that a packet can be paid for after its length is known.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
+    shape: BucketShape,
+    /// [`LEVEL`] and [`FILLED`].
+    cells: Cells,
+}
+
+/// Rate and capacity, which many buckets may have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketShape {
     /// Tokens per second; 0 for no limit.
     rate: u64,
     /// The level when it is full.
     full: u64,
     /// No more time passes than this until it is full, in nanoseconds.
     longest: u64,
-    /// [`LEVEL`] and [`FILLED`].
-    cells: Cells,
+}
+
+/// How much comes at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Burst {
+    /// So many tokens.
+    Tokens(u64),
+    /// What comes in during so many nanoseconds.
+    Duration(u64),
+}
+
+impl Burst {
+    /// Buckets of this rate that let so much through at once.
+    pub(crate) fn at(self, rate: u64) -> BucketShape {
+        match self {
+            Burst::Tokens(tokens) => BucketShape::new(rate, tokens),
+            Burst::Duration(nanoseconds) => BucketShape::with_duration(rate, nanoseconds),
+        }
+    }
+}
+
+/// What a bucket holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BucketLevel {
+    /// As in the cell [`LEVEL`].
+    level: u64,
+    /// When it was last filled, in nanoseconds.
+    filled: u64,
 }
 
 /// The cell of the level, in parts of a token: a token a second is one a nanosecond. Below [`EMPTY`] it is in debt.
@@ -35,15 +69,15 @@ const MOST: u64 = 9_000_000_000;
 /// The name of the cells.
 const NAME: &str = "bucket";
 
-impl TokenBucket {
-    /// A full bucket; it holds at least one token.
+impl BucketShape {
+    /// Buckets of this rate and capacity; they hold at least one token.
     pub(crate) fn new(rate: u64, capacity: u64) -> Self {
         let full = EMPTY + capacity.clamp(1, MOST) * TOKEN;
         let longest = full.checked_div(rate).map_or(0, |time| time + 1);
-        Self { rate, full, longest, cells: Cells::new([full, 0]) }
+        Self { rate, full, longest }
     }
 
-    /// A bucket that holds what comes in during so many nanoseconds.
+    /// Buckets that hold what comes in during so many nanoseconds.
     pub(crate) fn with_duration(rate: u64, nanoseconds: u64) -> Self {
         let capacity = u128::from(rate) * u128::from(nanoseconds) / u128::from(TOKEN);
         Self::new(rate, u64::try_from(capacity).unwrap_or(u64::MAX))
@@ -54,72 +88,139 @@ impl TokenBucket {
         self.rate
     }
 
+    /// A full bucket.
+    #[inline]
+    pub(crate) fn full(&self, now: u64) -> BucketLevel {
+        BucketLevel { level: self.full, filled: now }
+    }
+
+    /// Whether a bucket is full.
+    #[inline]
+    pub(crate) fn is_full(&self, bucket: BucketLevel) -> bool {
+        bucket.level >= self.full
+    }
+
+    /// A bucket with the tokens that have come until `now`.
+    #[inline]
+    pub(crate) fn fill(&self, BucketLevel { level, filled }: BucketLevel, now: u64) -> BucketLevel {
+        let passed = now.saturating_sub(filled).min(self.longest);
+        let come = passed.saturating_mul(self.rate);
+        BucketLevel { level: level.saturating_add(come).min(self.full), filled: filled.max(now) }
+    }
+
+    /// Whether there is a token.
+    #[inline]
+    pub(crate) fn has_token(&self, bucket: BucketLevel) -> bool {
+        self.rate == 0 || bucket.level >= EMPTY + TOKEN
+    }
+
+    /// A bucket without so many tokens, on credit if need be.
+    #[inline]
+    pub(crate) fn take(&self, bucket: BucketLevel, tokens: u64) -> BucketLevel {
+        match self.rate {
+            0 => bucket,
+            _ => {
+                let taken = tokens.saturating_mul(TOKEN);
+                BucketLevel { level: bucket.level.saturating_sub(taken), ..bucket }
+            }
+        }
+    }
+
+    /// When so many tokens can be taken, counted from the last filling; never if the bucket is
+    /// smaller than that.
+    pub(crate) fn time_of(&self, bucket: BucketLevel, tokens: u64) -> u64 {
+        let wanted = u128::from(EMPTY) + u128::from(tokens) * u128::from(TOKEN);
+        let missing = wanted.saturating_sub(bucket.level.into());
+        if missing == 0 || self.rate == 0 {
+            return bucket.filled;
+        }
+        let wait = missing.div_ceil(self.rate.into());
+        bucket.filled.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<BucketShape> for TokenBucket {
+    fn from(shape: BucketShape) -> Self {
+        Self { shape, cells: Cells::new([shape.full, 0]) }
+    }
+}
+
+impl TokenBucket {
+    /// A full bucket; it holds at least one token.
+    pub(crate) fn new(rate: u64, capacity: u64) -> Self {
+        Self::from(BucketShape::new(rate, capacity))
+    }
+
+    /// A bucket that holds what comes in during so many nanoseconds.
+    pub(crate) fn with_duration(rate: u64, nanoseconds: u64) -> Self {
+        Self::from(BucketShape::with_duration(rate, nanoseconds))
+    }
+
+    /// Tokens per second; 0 for no limit.
+    pub(crate) fn rate(&self) -> u64 {
+        self.shape.rate
+    }
+
+    /// Rate and capacity.
+    pub(crate) fn shape(&self) -> BucketShape {
+        self.shape
+    }
+
     /// Changes rate and capacity; what it holds stays.
-    pub(crate) fn change(&mut self, to: TokenBucket) {
-        let TokenBucket { rate, full, longest, .. } = to;
-        (self.rate, self.full, self.longest) = (rate, full, longest);
-        self.cells.set(LEVEL, self.level().min(full));
+    pub(crate) fn change(&mut self, shape: BucketShape) {
+        self.shape = shape;
+        self.cells.set(LEVEL, self.bucket().level.min(self.shape.full));
     }
 
     /// Lets tokens come in from now on, unless they do already.
     pub(crate) fn start(&mut self, now: u64) {
-        if self.filled() == 0 {
+        if self.bucket().filled == 0 {
             self.cells.set(FILLED, now);
         }
     }
 
-    fn level(&self) -> u64 {
-        self.cells.get(LEVEL)
+    #[inline]
+    fn bucket(&self) -> BucketLevel {
+        BucketLevel { level: self.cells.get(LEVEL), filled: self.cells.get(FILLED) }
     }
 
-    fn filled(&self) -> u64 {
-        self.cells.get(FILLED)
+    #[inline]
+    fn set(&self, BucketLevel { level, filled }: BucketLevel) {
+        self.cells.set(LEVEL, level);
+        self.cells.set(FILLED, filled);
     }
 
     /// Takes in the tokens that have come until `now`.
     #[inline]
     pub(crate) fn fill(&mut self, now: u64) {
-        let filled = self.filled();
-        let passed = now.saturating_sub(filled).min(self.longest);
-        let come = passed.saturating_mul(self.rate);
-        self.cells.set(LEVEL, self.level().saturating_add(come).min(self.full));
-        self.cells.set(FILLED, filled.max(now));
+        self.set(self.shape.fill(self.bucket(), now));
     }
 
     /// Whole tokens that can be taken.
     #[inline]
     pub(crate) fn available(&self) -> u64 {
-        match self.rate {
+        match self.shape.rate {
             0 => u64::MAX,
-            _ => self.level().saturating_sub(EMPTY) / TOKEN,
+            _ => self.bucket().level.saturating_sub(EMPTY) / TOKEN,
         }
     }
 
     /// Whether there is a token.
     #[inline]
     pub(crate) fn has_token(&self) -> bool {
-        self.rate == 0 || self.level() >= EMPTY + TOKEN
+        self.shape.has_token(self.bucket())
     }
 
     /// Takes tokens, on credit if need be.
     #[inline]
     pub(crate) fn take(&mut self, tokens: u64) {
-        if self.rate > 0 {
-            let taken = tokens.saturating_mul(TOKEN);
-            self.cells.set(LEVEL, self.level().saturating_sub(taken));
-        }
+        self.set(self.shape.take(self.bucket(), tokens));
     }
 
     /// When so many tokens can be taken, counted from the last filling; never if the bucket is
     /// smaller than that.
     pub(crate) fn time_of(&self, tokens: u64) -> u64 {
-        let wanted = u128::from(EMPTY) + u128::from(tokens) * u128::from(TOKEN);
-        let missing = wanted.saturating_sub(self.level().into());
-        if missing == 0 || self.rate == 0 {
-            return self.filled();
-        }
-        let wait = missing.div_ceil(self.rate.into());
-        self.filled().saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))
+        self.shape.time_of(self.bucket(), tokens)
     }
 
     /// A model that fills the bucket, and takes so many tokens and runs `then` if there is one, or else runs
@@ -128,14 +229,15 @@ impl TokenBucket {
         const LEFT: Reg = Reg(0);
         const BEFORE: Reg = Reg(1);
         const TIME: Reg = Reg(2);
-        if self.rate == 0 {
+        let BucketShape { rate, full, longest } = self.shape;
+        if rate == 0 {
             return Model::from_block(then);
         }
         let mut model = Model::default();
-        let initial = vec![self.full.into(), 0];
+        let initial = vec![full.into(), 0];
         let bucket = model.declare(NAME, StateKind::Cells { width: 64, initial });
         let set = |cell: usize, value: Expr| Op::Write(bucket, cell.into(), value);
-        let come = (Expr::from(TIME) - BEFORE).min(self.longest) * self.rate;
+        let come = (Expr::from(TIME) - BEFORE).min(longest) * rate;
         let taken = tokens.into() * TOKEN;
         let left = Expr::from(LEFT).max(taken.clone()) - taken;
         let take = [vec![set(LEVEL, left)], then].concat();
@@ -145,7 +247,7 @@ impl TokenBucket {
             Op::Read(BEFORE, bucket, FILLED.into()),
             Op::Let(TIME, Expr::Now.max(BEFORE)),
             set(FILLED, TIME.into()),
-            Op::Let(LEFT, (Expr::from(LEFT) + come).min(self.full)),
+            Op::Let(LEFT, (Expr::from(LEFT) + come).min(full)),
             Op::If(Expr::from(LEFT).ge(EMPTY + TOKEN), take, leave),
         ]];
         model
@@ -158,7 +260,7 @@ impl TokenBucket {
 
     /// Writes what the model keeps.
     pub(crate) fn export(&self, element: &str, to: &mut ElementState) {
-        if self.rate > 0 {
+        if self.shape.rate > 0 {
             self.cells.export(element, NAME, to);
         }
     }
@@ -166,7 +268,7 @@ impl TokenBucket {
     /// Takes what it held, as far as it fits.
     pub(crate) fn import(&mut self, element: &str, from: &ElementState) {
         self.cells.import(element, NAME, from);
-        self.cells.set(LEVEL, self.level().min(self.full));
+        self.cells.set(LEVEL, self.bucket().level.min(self.shape.full));
     }
 }
 

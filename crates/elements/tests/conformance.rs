@@ -266,6 +266,7 @@ const WITHOUT_SAMPLES: &[&str] = &[
 
 /// Classes whose model is opaque for every packet though they stand on push paths, and why.
 const OPAQUE: &[(&str, &str)] = &[
+    ("FlowRatedSplitter", "keeps keys of both IP versions, behind extension headers"),
     ("IPPrint", "printing"),
     ("Print", "printing"),
     ("Script", "runs a program of the configuration"),

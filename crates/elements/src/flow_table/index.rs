@@ -204,6 +204,9 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// Bytes that a record takes at the most, when the index has just doubled.
+    pub(crate) const BYTES_EACH: u64 = (size_of::<Bucket>() / SLOTS * 4) as u64;
+
     pub(crate) fn new() -> Self {
         let current = Buckets::new(SMALLEST);
         Self { current, old: None, moved: 0, moves: false, next: None, touched: 0, len: 0 }

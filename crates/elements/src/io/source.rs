@@ -513,7 +513,7 @@ impl Element for RatedSource {
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "rate" => self.bucket.change(bucket(parse_value::<u32>(value)?.into())),
+            "rate" => self.bucket.change(bucket(parse_value::<u32>(value)?.into()).shape()),
             _ => self.copies.write(handler, value)?,
         }
         Ok(())

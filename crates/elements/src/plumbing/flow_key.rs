@@ -63,6 +63,20 @@ impl FlowKey {
         self.address(&self.dst)
     }
 
+    /// What all packets with this source have in common, or with this destination: its first bits, in the place of
+    /// the source. Bits beyond an address are ignored.
+    pub(crate) fn network(&self, of_source: bool, bits: u8) -> Self {
+        let address = if of_source { self.src } else { self.dst };
+        let bits = u32::from(bits).min(if self.is_ipv6 { 128 } else { 32 });
+        let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+        let src = (u128::from_be_bytes(address) & mask).to_be_bytes();
+        Self { src, is_ipv6: self.is_ipv6, ..Self::NONE }
+    }
+
+    /// What is of no packet.
+    pub(crate) const NONE: Self =
+        Self { src: [0; 16], dst: [0; 16], src_port: 0, dst_port: 0, protocol: 0, is_ipv6: false };
+
     /// The protocol's name, or its number.
     pub(crate) fn protocol_name(&self) -> String {
         ip_protocol::name(self.protocol).map_or_else(|| self.protocol.to_string(), String::from)
@@ -187,6 +201,26 @@ mod tests {
         frame[20] = next;
         frame.extend(behind);
         frame
+    }
+
+    #[test]
+    fn networks_are_the_first_bits_of_an_address() {
+        let key = |text: &str| Seen::of_bytes(&parse(text).unwrap(), 0).unwrap().key;
+        let four = key("udp 10.1.2.3:5 > 10.0.0.2:53");
+        let six = key("udp [2001:db8:1:2:3::1]:5 > [2001:db8::2]:53");
+        let is = |key: FlowKey, of_source, bits, network: &str| {
+            let made = key.network(of_source, bits);
+            assert_eq!(made.src().to_string(), network);
+            assert_eq!(made, FlowKey { src: made.src, is_ipv6: key.is_ipv6, ..FlowKey::NONE });
+        };
+        is(four, true, 32, "10.1.2.3");
+        is(four, true, 200, "10.1.2.3");
+        is(four, true, 17, "10.1.0.0");
+        is(four, false, 31, "10.0.0.2");
+        is(four, true, 0, "0.0.0.0");
+        is(six, true, 64, "2001:db8:1:2::");
+        is(six, false, 128, "2001:db8::2");
+        is(six, true, 0, "::");
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub(crate) mod average_counter;
 pub(crate) mod check_length;
 pub(crate) mod counter;
 pub(crate) mod discard;
-mod flow_key;
+pub(crate) mod flow_key;
 pub(crate) mod flow_monitor;
 pub(crate) mod ip_print;
 mod ipfix;

@@ -3,6 +3,7 @@
 pub(crate) mod codel_queue;
 pub(crate) mod delay;
 pub(crate) mod drr_sched;
+pub(crate) mod flow_rated_splitter;
 mod managed;
 pub(crate) mod meter;
 pub(crate) mod queues;

@@ -11,7 +11,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict, Work};
 use crate::element_state::ElementState;
-use crate::token_bucket::TokenBucket;
+use crate::token_bucket::{Burst, TokenBucket};
 
 /// What a rate counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Element for Shaper {
 
     fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         let rate = self.unit.parse(value)?;
-        self.bucket.change(TokenBucket::with_duration(rate, SHAPER_BURST));
+        self.bucket.change(Burst::Duration(SHAPER_BURST).at(rate));
         Ok(())
     }
 }
@@ -172,6 +172,7 @@ element! {
 /// See [`RatedUnqueue::CLASS`].
 pub(crate) struct RatedUnqueue {
     unit: Unit,
+    burst: Burst,
     bucket: TokenBucket,
     active: bool,
     runs: u64,
@@ -206,11 +207,13 @@ impl RatedUnqueue {
             arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
         }
         arguments.finish()?;
-        let bucket = match size {
-            Some(size) => TokenBucket::new(rate, size.into()),
-            None => TokenBucket::with_duration(rate, duration.map_or(UNQUEUE_BURST, |d| d.0)),
+        let burst = match size {
+            Some(size) => Burst::Tokens(size.into()),
+            None => Burst::Duration(duration.map_or(UNQUEUE_BURST, |d| d.0)),
         };
-        Ok(Self { unit, bucket, active: true, runs: 0, empty_runs: 0, failed_pulls: 0, packets: 0 })
+        let bucket = TokenBucket::from(burst.at(rate));
+        let (runs, empty_runs, failed_pulls, packets) = (0, 0, 0, 0);
+        Ok(Self { unit, burst, bucket, active: true, runs, empty_runs, failed_pulls, packets })
     }
 }
 
@@ -267,7 +270,7 @@ impl Element for RatedUnqueue {
             "active" => self.active = parse_value(value)?,
             _ => {
                 let rate = self.unit.parse(value)?;
-                self.bucket.change(TokenBucket::with_duration(rate, UNQUEUE_BURST));
+                self.bucket.change(self.burst.at(rate));
             }
         }
         Ok(())
@@ -334,13 +337,14 @@ element! {
 /// See [`RatedSplitter::CLASS`].
 pub(crate) struct RatedSplitter {
     unit: Unit,
+    burst: Burst,
     bucket: TokenBucket,
 }
 
 impl RatedSplitter {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let RatedUnqueue { unit, bucket, .. } = RatedUnqueue::of_unit(cx, Unit::Packets)?;
-        Ok(Self { unit, bucket })
+        let RatedUnqueue { unit, burst, bucket, .. } = RatedUnqueue::of_unit(cx, Unit::Packets)?;
+        Ok(Self { unit, burst, bucket })
     }
 }
 
@@ -386,7 +390,7 @@ impl Element for RatedSplitter {
 
     fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         let rate = self.unit.parse(value)?;
-        self.bucket.change(TokenBucket::with_duration(rate, UNQUEUE_BURST));
+        self.bucket.change(self.burst.at(rate));
         Ok(())
     }
 }
@@ -418,7 +422,7 @@ element! {
 
 impl BandwidthRatedSplitter {
     fn configure(cx: &mut Configure<'_>) -> Result<RatedSplitter, Failed> {
-        let RatedUnqueue { unit, bucket, .. } = RatedUnqueue::of_unit(cx, Unit::Bytes)?;
-        Ok(RatedSplitter { unit, bucket })
+        let RatedUnqueue { unit, burst, bucket, .. } = RatedUnqueue::of_unit(cx, Unit::Bytes)?;
+        Ok(RatedSplitter { unit, burst, bucket })
     }
 }
