@@ -4,7 +4,8 @@
 // output 1 if there is one, and is dropped otherwise. After a pause, as many bytes may come at once as the bucket
 // holds. Frames are counted from the Ethernet header on, without checksum and preamble.
 //
-// With PER, each flow, source or destination has a bucket of its own; see FlowRatedSplitter.
+// With PER, each flow, source or destination has a bucket of its own; see FlowRatedSplitter. Classes that borrow from one
+// another what they do not need are those of HTBSched, which pulls from queues.
 //
 // = KEYWORDS
 //
@@ -32,7 +33,7 @@
 //
 // = SEE ALSO
 //
-// BandwidthRatedSplitter, FlowRatedSplitter, BandwidthShaper
+// BandwidthRatedSplitter, FlowRatedSplitter, HTBSched, BandwidthShaper
 
 elementclass Limiter { $rate, BURST_DURATION $duration |
   input -> bucket :: BandwidthRatedSplitter($rate, BURST_DURATION ${duration:-20ms}) -> output;

@@ -69,6 +69,7 @@ macro_rules! classes {
             tunnel::gtp_encap::GTPEncap,
             ip6::get_ip6_address::GetIP6Address,
             ip::get_ip_address::GetIPAddress,
+            queue::htb_sched::HTBSched,
             switch::switches::HashSwitch,
             ethernet::host_ether_filter::HostEtherFilter,
             ip6::icmp6_error::ICMP6Error,

@@ -39,6 +39,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("FromDevice", "x :: FromDevice(dev, ACTIVE false) -> Idle;"),
     ("FromDump", "x :: FromDump(in.pcap) -> Idle;"),
     ("FromIPSummaryDump", "x :: FromIPSummaryDump(in.dump) -> Idle;"),
+    ("HTBSched", "Idle -> Queue -> x :: HTBSched(a 1) -> Unqueue -> Idle;"),
     ("InfiniteSource", "x :: InfiniteSource(ACTIVE false) -> Idle;"),
     ("PoolMapper", "x :: PoolMapper(203.0.113.0/30 0 1, MAPPING endpoint);"),
     ("PrioSched", "Idle -> Queue -> x :: PrioSched -> Unqueue -> Idle;"),

@@ -4,6 +4,8 @@ pub(crate) mod codel_queue;
 pub(crate) mod delay;
 pub(crate) mod drr_sched;
 pub(crate) mod flow_rated_splitter;
+mod htb;
+pub(crate) mod htb_sched;
 mod managed;
 pub(crate) mod meter;
 pub(crate) mod queues;
