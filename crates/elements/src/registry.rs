@@ -149,6 +149,7 @@ macro_rules! classes {
             nat::ip_mapper::RoundRobinIPMapper,
             queue::round_robin_sched::RoundRobinSched,
             switch::switches::RoundRobinSwitch,
+            transport::syn_proxy::SYNProxy,
             control::schedule_info::ScheduleInfo,
             control::script::Script,
             switch::paint::SetAnnoByte,

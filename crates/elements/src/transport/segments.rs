@@ -8,7 +8,7 @@ use net::checksum::{Sum, pseudo_header_v6};
 use net::flow::FlowHash;
 use net::wire::ip_protocol::{ICMP, ICMPV6, TCP, UDP};
 use net::wire::ipv6::{HEADER_LEN, Upper};
-use net::wire::tcp::flag::{ACK, SYN};
+use net::wire::tcp::flag::{ACK, RST, SYN};
 use net::wire::{Ipv4, Ipv6};
 
 /// A packet as those see it who read payloads.
@@ -23,6 +23,8 @@ pub(crate) struct Seen<'a> {
     /// Type and code of ICMP.
     pub icmp: Option<(u8, u8)>,
     pub tcp: Option<Segment>,
+    /// Where the headers of IP end, from their beginning.
+    pub at: usize,
     pub payload: &'a [u8],
 }
 
@@ -36,6 +38,11 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    /// Whether it asks for a connection.
+    pub(crate) fn is_syn(&self) -> bool {
+        self.has(SYN) && !self.has(ACK) && !self.has(RST)
+    }
+
     /// Whether all of these flags are set.
     pub(crate) fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
@@ -49,29 +56,31 @@ impl Seen<'_> {
     }
 }
 
-/// Protocol and what is behind the headers of IP; none for fragments but the first.
-fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, &[u8])> {
+/// Protocol, addresses, and where what is behind the headers of IP begins and ends; none for fragments but the first.
+fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, std::ops::Range<usize>)> {
     if network.first()? >> 4 == 6 {
         let ip = Ipv6::new(network)?;
         let Upper { protocol, at, fragment, is_whole } = ip.upper();
         let is_later = fragment.is_some_and(|word| word >> 3 != 0);
         let end = (HEADER_LEN + ip.payload_len()).min(network.len());
-        let rest = network.get(HEADER_LEN + at..end).filter(|_| is_whole && !is_later)?;
-        return Some((protocol, ip.src().into(), ip.dst().into(), rest));
+        let is_there = is_whole && !is_later;
+        return is_there
+            .then(|| (protocol, ip.src().into(), ip.dst().into(), HEADER_LEN + at..end));
     }
     let ip = Ipv4::new(network).filter(|ip| ip.fragment_offset() == 0)?;
     let length = usize::from(ip.total_len()).min(network.len());
-    let rest = network.get(ip.header_len()..length)?;
-    Some((ip.protocol(), ip.src().into(), ip.dst().into(), rest))
+    Some((ip.protocol(), ip.src().into(), ip.dst().into(), ip.header_len()..length))
 }
 
 /// What a packet with a marked IPv4 or IPv6 header is; none without such a header, with one of TCP or UDP that is not
 /// whole, and for fragments but the first. Of IPv6, segments of TCP with a wrong checksum are none, as their receiver
 /// refuses them; CheckTCPHeader sees to that with IPv4.
 pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
-    let (protocol, src, dst, rest) = behind(packet.network()?)?;
-    let mut seen =
-        Seen { protocol, src, dst, src_port: 0, dst_port: 0, icmp: None, tcp: None, payload: rest };
+    let network = packet.network()?;
+    let (protocol, src, dst, range) = behind(network)?;
+    let (at, rest) = (range.start, network.get(range)?);
+    let (icmp, tcp, payload) = (None, None, rest);
+    let mut seen = Seen { protocol, src, dst, src_port: 0, dst_port: 0, icmp, tcp, at, payload };
     let headers = match (protocol, src) {
         (TCP, _) => {
             let header = rest.first_chunk::<20>()?;
@@ -141,10 +150,15 @@ impl FlowKeys {
         self.key(seen.protocol, (seen.src, seen.src_port), (seen.dst, seen.dst_port))
     }
 
+    /// The key of both directions between two ends.
+    pub(crate) fn of_ends(&self, protocol: u8, one: (IpAddr, u16), other: (IpAddr, u16)) -> u128 {
+        self.key(protocol, one.min(other), one.max(other))
+    }
+
     /// The key of both directions, and which of them, 0 or 1, a packet is of.
     pub(crate) fn of_both(&self, seen: &Seen<'_>) -> (u128, usize) {
         let (from, to) = ((seen.src, seen.src_port), (seen.dst, seen.dst_port));
         let side = usize::from(from > to);
-        (self.key(seen.protocol, from.min(to), from.max(to)), side)
+        (self.of_ends(seen.protocol, from, to), side)
     }
 }

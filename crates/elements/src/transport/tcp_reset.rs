@@ -3,15 +3,14 @@
 use std::net::IpAddr;
 
 use ir::{Model, Reason};
-use net::annotation::{self, Annotations};
 use net::wire::ip_protocol::TCP;
 use net::wire::tcp::flag::{ACK, FIN, RST, SYN};
-use net::wire::{Ipv4, Ipv6, Tcp};
-use net::{Batch, Header, Packet, PacketType};
+use net::{Batch, Packet, PacketType};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
+use crate::transport::new_segment::NewSegment;
 use crate::transport::segments;
 
 element! {
@@ -57,15 +56,6 @@ pub(crate) struct TCPReset {
     forward: bool,
 }
 
-/// What a reset has.
-struct Reset {
-    from: (IpAddr, u16),
-    to: (IpAddr, u16),
-    sequence: u32,
-    /// Without ACK if none.
-    acknowledged: Option<u32>,
-}
-
 impl TCPReset {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["FORWARD"]);
@@ -74,7 +64,7 @@ impl TCPReset {
         Ok(Self { forward })
     }
 
-    fn reset(&self, packet: &Packet) -> Result<Reset, Reason> {
+    fn reset(&self, packet: &Packet) -> Result<NewSegment<'static>, Reason> {
         let seen = segments::seen(packet).filter(|seen| seen.protocol == TCP);
         let tcp = seen.and_then(|seen| Some((seen, seen.tcp?)));
         let Some((seen, tcp)) = tcp else { return Err(NOT_TCP) };
@@ -93,19 +83,23 @@ impl TCPReset {
         }
         let acknowledged = tcp.has(ACK).then_some(tcp.acknowledged);
         let length = seen.payload.len() as u32 + u32::from(tcp.has(FIN));
+        let reset = |from, to, sequence, acknowledged: Option<u32>| NewSegment {
+            from,
+            to,
+            sequence,
+            acknowledged,
+            flags: RST,
+            window: 0,
+            options: &[],
+        };
         Ok(match (self.forward, acknowledged) {
             // A SYN takes a number before its payload.
-            (true, _) => Reset {
-                from,
-                to,
-                sequence: tcp.sequence.wrapping_sub(u32::from(tcp.has(SYN))),
-                acknowledged,
-            },
-            (false, Some(sequence)) => Reset { from: to, to: from, sequence, acknowledged: None },
-            (false, None) => {
-                let acknowledged = Some(tcp.sequence.wrapping_add(length));
-                Reset { from: to, to: from, sequence: 0, acknowledged }
+            (true, _) => {
+                let sequence = tcp.sequence.wrapping_sub(u32::from(tcp.has(SYN)));
+                reset(from, to, sequence, acknowledged)
             }
+            (false, Some(sequence)) => reset(to, from, sequence, None),
+            (false, None) => reset(to, from, 0, Some(tcp.sequence.wrapping_add(length))),
         })
     }
 
@@ -117,69 +111,6 @@ impl TCPReset {
             }
             Err(reason) => Verdict::Drop(reason),
         }
-    }
-}
-
-impl Reset {
-    /// Writes it in place of a packet, behind what stands in front of the marked header.
-    fn write(&self, packet: &mut Packet) {
-        let start = packet.header_offset(Header::Network).unwrap_or(0);
-        if start >= 0 {
-            packet.pull(start as usize);
-        } else {
-            packet.push(start.unsigned_abs());
-        }
-        let header = if self.to.0.is_ipv6() { 40 } else { 20 };
-        packet.truncate(header + 20);
-        let missing = header + 20 - packet.len();
-        packet.put(missing);
-        let (ip, segment) = packet.data_mut().split_at_mut(header);
-        ip.fill(0);
-        segment.fill(0);
-        let pseudo_header = match (self.from.0, self.to.0) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                if let Some(mut ip) = Ipv4::new(ip) {
-                    ip.set_header_len(header);
-                    ip.set_total_len(40);
-                    ip.set_fragment_word(0x4000);
-                    ip.set_ttl(64);
-                    ip.set_protocol(TCP);
-                    ip.set_src(from);
-                    ip.set_dst(to);
-                    ip.fill_checksum();
-                }
-                net::checksum::pseudo_header_v4(from, to, TCP, 20)
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                ip[0] = 0x60;
-                if let Some(mut ip) = Ipv6::new(ip) {
-                    ip.set_payload_len(20);
-                    ip.set_next_header(TCP);
-                    ip.set_hop_limit(64);
-                    ip.set_src(from);
-                    ip.set_dst(to);
-                }
-                net::checksum::pseudo_header_v6(from, to, TCP, 20)
-            }
-            // Both are of one packet.
-            _ => return,
-        };
-        if let Some(mut tcp) = Tcp::new(segment) {
-            tcp.set_src_port(self.from.1);
-            tcp.set_dst_port(self.to.1);
-            tcp.set_seq(self.sequence);
-            tcp.set_ack(self.acknowledged.unwrap_or(0));
-            tcp.set_header_len(20);
-            tcp.set_flags(RST | if self.acknowledged.is_some() { ACK } else { 0 });
-            tcp.fill_checksum(pseudo_header);
-        }
-        let mut annotations = Annotations::default();
-        if let IpAddr::V4(to) = self.to.0 {
-            annotations.set_u32(annotation::DST_IP, to.to_bits());
-        }
-        *packet.annotations_mut() = annotations;
-        packet.set_packet_type(PacketType::Host);
-        packet.set_ip_header(0, header);
     }
 }
 
