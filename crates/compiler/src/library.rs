@@ -22,6 +22,7 @@ pub struct Function {
 pub const FUNCTIONS: &[Function] = &[
     function("ACL", "acl.click", include_str!("../../../nf/acl.click")),
     function("AQM", "aqm.click", include_str!("../../../nf/aqm.click")),
+    function("DDoSDetect", "ddos_detect.click", include_str!("../../../nf/ddos_detect.click")),
     function("Decrypt", "decrypt.click", include_str!("../../../nf/decrypt.click")),
     function("Dedup", "dedup.click", include_str!("../../../nf/dedup.click")),
     function("DPI", "dpi.click", include_str!("../../../nf/dpi.click")),

@@ -54,6 +54,7 @@ macro_rules! classes {
             ethernet::ether_switch::EtherSwitch,
             ethernet::ether_vlan_encap::EtherVLANEncap,
             ip::fix_ip_src::FixIPSrc,
+            plumbing::flood_detector::FloodDetector,
             plumbing::flow_monitor::FlowMonitor,
             queue::flow_rated_splitter::FlowRatedSplitter,
             io::from_device::FromDevice,

@@ -255,6 +255,7 @@ const WITHOUT_SAMPLES: &[&str] = &[
     "ESPDecap",
     "ESPEncap",
     "EncryptPayload",
+    "FloodDetector",
     "FlowMonitor",
     "RedupPayload",
     "SnortFilter",
@@ -270,6 +271,7 @@ const OPAQUE: &[(&str, &str)] = &[
     ("IPPrint", "printing"),
     ("Print", "printing"),
     ("Script", "runs a program of the configuration"),
+    ("SYNProxy", "answers for servers"),
     ("TCPReset", "writes packets anew"),
 ];
 

@@ -7,6 +7,7 @@ mod clients;
 mod collected;
 mod deploy;
 mod dispatch;
+mod floods;
 mod lease;
 mod links;
 mod load;

@@ -492,7 +492,7 @@ mod tests {
         let icmp = (protocol == 1).then_some((8, 0));
         let tcp = (protocol == 6).then_some(segment(0));
         let (src, dst) = (address(src), address(2));
-        Seen { protocol, src, dst, src_port: 9, dst_port, icmp, tcp, payload }
+        Seen { protocol, src, dst, src_port: 9, dst_port, icmp, tcp, at: 0, payload }
     }
 
     fn finds(options: &str, payload: &[u8]) -> bool {

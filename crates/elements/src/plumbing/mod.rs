@@ -5,6 +5,7 @@ pub(crate) mod average_counter;
 pub(crate) mod check_length;
 pub(crate) mod counter;
 pub(crate) mod discard;
+pub(crate) mod flood_detector;
 pub(crate) mod flow_key;
 pub(crate) mod flow_monitor;
 pub(crate) mod ip_print;

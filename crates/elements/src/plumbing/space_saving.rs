@@ -86,6 +86,11 @@ impl<K: Copy + Eq + Hash, V> SpaceSaving<K, V> {
         self.entries.len()
     }
 
+    /// How many are kept at the most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// What a key that is not kept has had at the most.
     pub(crate) fn least(&self) -> u64 {
         if self.entries.len() < self.most { 0 } else { self.heap.first().map_or(0, |p| p.count) }
@@ -124,6 +129,12 @@ impl<K: Copy + Eq + Hash, V> SpaceSaving<K, V> {
     pub(crate) fn at_mut(&mut self, entry: usize) -> (&K, &mut V) {
         let entry = &mut self.entries[entry];
         (&entry.key, &mut entry.value)
+    }
+
+    /// The value of a key, if it is kept.
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let entry = self.find(key, self.bucket(key))?;
+        Some(&mut self.entries[entry].value)
     }
 
     /// Adds to the count of a key, which is kept from then on, with this value if it is new. Gives what made room for

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use ir::{Model, Reason};
-use net::wire::{Ipv4, Ipv6, Tcp};
 use net::wire::ip_protocol::{ICMP, ICMPV6, TCP};
 use net::wire::ipv6::HEADER_LEN;
 use net::wire::tcp::flag::{ACK, RST, SYN};
+use net::wire::{Ipv4, Ipv6, Tcp};
 use net::{Batch, Packet};
 
 use crate::argument::Nanoseconds;

@@ -185,8 +185,7 @@ impl Connections {
         for state in STATES {
             for _ in 0..MOST {
                 let oldest = self.table.oldest(state as usize);
-                let is_over =
-                    |of: &Connection| now.saturating_sub(of.last) > self.timeout(state);
+                let is_over = |of: &Connection| now.saturating_sub(of.last) > self.timeout(state);
                 let Some((key, _)) = oldest.filter(|(_, of)| is_over(of)) else { break };
                 self.table.remove(key);
             }

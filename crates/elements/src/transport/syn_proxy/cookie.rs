@@ -72,14 +72,7 @@ impl Cookies {
     }
 
     /// The cookie for a SYN with this sequence number, maximum segment size and options.
-    pub(super) fn make(
-        &self,
-        now: u64,
-        ends: &Ends,
-        sequence: u32,
-        size: u16,
-        options: u8,
-    ) -> u32 {
+    pub(super) fn make(&self, now: u64, ends: &Ends, sequence: u32, size: u16, options: u8) -> u32 {
         let (count, place) = (now / PERIOD, place(size));
         let hash = hash(&self.secrets[0], count, place, ends, sequence, options);
         (count as u32 & 31) << 27 | (place as u32) << 24 | hash

@@ -206,8 +206,12 @@ mod tests {
         let size = proptest::option::of(any::<u16>());
         let scale = proptest::option::of(0u8..=14);
         let times = proptest::option::of(any::<(u32, u32)>());
-        (size, scale, any::<bool>(), times)
-            .prop_map(|(size, scale, sack, times)| Offer { size, scale, sack, times })
+        (size, scale, any::<bool>(), times).prop_map(|(size, scale, sack, times)| Offer {
+            size,
+            scale,
+            sack,
+            times,
+        })
     }
 
     fn segment(options: &[u8], payload: &[u8]) -> Vec<u8> {
@@ -277,12 +281,8 @@ mod tests {
         assert_eq!(Offer::of(&tcp).times, Some((1, 11)));
         assert_eq!(bytes[36..44], [0, 0, 0, 107, 0, 0, 0, 157]);
         let back = |number: u32| 0u32.wrapping_sub(number);
-        let change = Change {
-            acknowledged: back(7),
-            echoed: back(9),
-            scale: [2, 4],
-            ..Change::default()
-        };
+        let change =
+            Change { acknowledged: back(7), echoed: back(9), scale: [2, 4], ..Change::default() };
         change.apply(&mut bytes, true);
         assert_eq!(bytes, before);
         let change = Change { without_sack: true, ..Change::default() };
