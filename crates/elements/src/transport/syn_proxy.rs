@@ -228,7 +228,7 @@ impl SYNProxy {
         Verdict::To(BACK_TO_CLIENTS)
     }
 
-    fn from_client(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
+    fn client_packet(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
         let now = cx.now();
         if self.connections.len() == 0 && !self.is_waiting(now) {
             return Verdict::To(CLIENTS);
@@ -333,7 +333,7 @@ impl SYNProxy {
         Some(Verdict::To(CLIENTS))
     }
 
-    fn from_server(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
+    fn server_packet(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
         if self.connections.len() == 0 {
             return Verdict::To(SERVERS);
         }
@@ -410,7 +410,8 @@ impl SYNProxy {
     fn change(&mut self, packet: &mut Packet, key: u128, at: usize, now: u64, from: usize) {
         let Some(segment) = segment_of(packet, at) else { return };
         self.connections.change(key, now, |known| {
-            let change = if from == CLIENTS { known.to_server() } else { known.to_client() };
+            let change =
+                if from == CLIENTS { known.toward_server() } else { known.toward_client() };
             let Some(header) = Tcp::new(&segment[..]) else { return };
             let acknowledges = header.flags() & ACK != 0;
             known.saw(from, header.flags());
@@ -488,8 +489,8 @@ impl Element for SYNProxy {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         self.connections.expire(cx.now());
         cx.each(batch, |packet, cx| match port {
-            CLIENTS => self.from_client(packet, cx),
-            SERVERS => self.from_server(packet, cx),
+            CLIENTS => self.client_packet(packet, cx),
+            SERVERS => self.server_packet(packet, cx),
             _ => self.answer(packet, cx.now()),
         });
     }

@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// How the client's segments change.
-    pub(super) fn to_server(&self) -> Change {
+    pub(super) fn toward_server(&self) -> Change {
         // Without the server's option nobody shifts windows on its side.
         let comes = self.client.scale.filter(|_| self.server.scale.is_none()).unwrap_or(0);
         Change {
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// How the server's segments change.
-    pub(super) fn to_client(&self) -> Change {
+    pub(super) fn toward_client(&self) -> Change {
         let leaves = if self.client.scale.is_some() { self.scale } else { 0 };
         Change {
             sequence: self.delta,
