@@ -334,7 +334,7 @@ impl Statistics {
         destination.floods & 1 << kind != 0
     }
 
-    /// Lets time go on to that of a packet, and shows what changed on the way.
+    /// Lets time go on to that of a packet, and shows what changed meanwhile.
     pub(super) fn advance(&mut self, time: u64, mut show: impl FnMut(Event)) {
         let start = *self.start.get_or_insert(time);
         let passed = time.saturating_sub(start) / INTERVAL;
