@@ -1,4 +1,4 @@
-//! The chains: routers, translators, an access list, a load balancer.
+//! The chains: routers, translators, an access list, a load balancer; and functions of the library.
 
 use std::fmt::Write as _;
 
@@ -105,12 +105,41 @@ enum Part {
     Mirror,
     /// A token bucket and a meter, which let all pass.
     Policer,
+    /// A function of the library.
+    Function(&'static Function),
+}
+
+/// A function of the library, which stands on one path or between two.
+struct Function {
+    class: &'static str,
+    /// Its arguments; `RULES` and `SERVERS` stand for lists of them.
+    arguments: &'static str,
+    has_return_path: bool,
 }
 
 use Part::{Balancer, Homes, List, Mirror, Napt, Policer, Router, Tunnel};
 
+const fn one_path(class: &'static str, arguments: &'static str) -> Function {
+    Function { class, arguments, has_return_path: false }
+}
+
+const fn two_paths(class: &'static str, arguments: &'static str) -> Function {
+    Function { class, arguments, has_return_path: true }
+}
+
+const ACL: Part = Part::Function(&one_path("ACL", "RULES"));
+const FIREWALL: Part = Part::Function(&two_paths("Firewall", "allow all"));
+const FIREWALL_FLOWS: Part = Part::Function(&two_paths("Firewall", "allow all, WINDOWS false"));
+const NAPT: Part = Part::Function(&two_paths("NAPT", "30.0.1.1"));
+const LB: Part = Part::Function(&two_paths("LB", "SERVERS, POLICY maglev"));
+const MONITOR: Part = Part::Function(&one_path("Monitor", ""));
+const MONITOR_FLOWS: Part = Part::Function(&one_path("Monitor", "TOP 20"));
+const LIMITER: Part = Part::Function(&one_path("Limiter", "100GBps"));
+const DETECTOR: Part = Part::Function(&one_path("DDoSDetect", "SYN_RATE 1000000000"));
+const PROXY: Part = Part::Function(&two_paths("DDoSDetect", "SYN_RATE 1000000000"));
+
 /// All chains.
-pub(crate) const CHAINS: [Chain; 17] = [
+pub(crate) const CHAINS: [Chain; 28] = [
     Chain { name: "R1", tables: 0, parts: &[Router] },
     Chain { name: "R4", tables: 0, parts: &[Router; 4] },
     Chain { name: "N1", tables: 1, parts: &[Napt] },
@@ -132,6 +161,18 @@ pub(crate) const CHAINS: [Chain; 17] = [
         parts: &[Router, Router, Router, Router, Policer, Mirror, Tunnel],
     },
     Chain { name: "R1-P-N1", tables: 1, parts: &[Router, Policer, Napt] },
+    Chain { name: "acl", tables: 0, parts: &[ACL] },
+    Chain { name: "napt", tables: 1, parts: &[NAPT] },
+    Chain { name: "firewall", tables: 1, parts: &[FIREWALL] },
+    Chain { name: "firewall-flows", tables: 1, parts: &[FIREWALL_FLOWS] },
+    Chain { name: "lb", tables: 1, parts: &[LB] },
+    Chain { name: "monitor", tables: 0, parts: &[MONITOR] },
+    Chain { name: "monitor-flows", tables: 0, parts: &[MONITOR_FLOWS] },
+    Chain { name: "limiter", tables: 0, parts: &[LIMITER] },
+    Chain { name: "ddos-detect", tables: 0, parts: &[DETECTOR] },
+    Chain { name: "syn-proxy", tables: 0, parts: &[PROXY] },
+    // What operators put at the edge of a network.
+    Chain { name: "edge", tables: 3, parts: &[ACL, FIREWALL_FLOWS, NAPT, LB, MONITOR, LIMITER] },
 ];
 
 /// Bare forwarding.
@@ -144,10 +185,11 @@ impl Chain {
         let router = if workload.any_destination { "RI" } else { "R" };
         // Click's defaults, or flows that are soon forgotten.
         let lifetime = if workload.short_lived { "1, 1" } else { "300, 5" };
-        let mut text = FUNCTIONS.to_owned();
+        let mut text = format!("require(nf);{FUNCTIONS}");
         let (mut there, mut back) = (source.to_owned(), "ToDump(back-out)".to_owned());
         for (at, part) in self.parts.iter().enumerate() {
             let i = at + 1;
+            let mut returns = true;
             let function = match part {
                 Router => format!("{router}{both}(172.16.{i}.1)"),
                 Napt => format!("N{both}(30.0.{i}.1, {lifetime})"),
@@ -157,10 +199,19 @@ impl Chain {
                 Mirror => format!("M{both}({i})"),
                 Policer => format!("P{both}"),
                 Balancer => balancer(&mut text, workload.replies) + &format!("({lifetime})"),
+                Part::Function(function) => {
+                    returns = function.has_return_path;
+                    if returns && !workload.replies {
+                        let _ = writeln!(text, "Idle -> [1] f{i}; f{i}[1] -> Discard;");
+                    }
+                    function.text()
+                }
             };
             let _ = writeln!(text, "f{i} :: {function};");
             let _ = write!(there, " -> [0] f{i} [0]");
-            back = format!("[1] f{i} [1] -> {back}");
+            if returns {
+                back = format!("[1] f{i} [1] -> {back}");
+            }
         }
         let _ = writeln!(text, "{there} -> {sink};");
         if workload.replies {
@@ -168,6 +219,22 @@ impl Chain {
         }
         text
     }
+}
+
+impl Function {
+    fn text(&self) -> String {
+        let servers = || (0..128).map(server).collect::<Vec<_>>().join(" ");
+        let arguments = match self.arguments.split_once("SERVERS") {
+            Some((before, behind)) => format!("{before}{}{behind}", servers()),
+            None => self.arguments.replace("RULES", &rules()),
+        };
+        format!("{}({arguments})", self.class)
+    }
+}
+
+/// One of 128 servers.
+fn server(number: u32) -> String {
+    format!("20.{}.{}.9", number % 10, number / 10)
 }
 
 /// Adds an access list.
@@ -202,8 +269,8 @@ fn rules() -> String {
 
 /// Adds a load balancer.
 fn balancer(text: &mut String, replies: bool) -> String {
-    let server = |s: u32| format!("- - 20.{}.{}.9 - 0 1", s % 10, s / 10);
-    let servers = (0..128).map(server).collect::<Vec<_>>().join(", ");
+    let pattern = |number| format!("- - {} - 0 1", server(number));
+    let servers = (0..128).map(pattern).collect::<Vec<_>>().join(", ");
     let (input, back) = match replies {
         false => ("m", "lb[1] -> Discard;"),
         true => (
