@@ -1,6 +1,7 @@
 // LB(BACKENDS [, KEYWORDS]) -- spreads flows over servers
 //
-// BACKENDS are addresses of servers, separated by spaces, each with `:PORT` behind it if the port is to change. Each new
+// BACKENDS are addresses of servers, separated by spaces, each with `:PORT` behind it if the port is to change, and with
+// `*3` if it is to take three times the flows of others, up to `*1000`. Each new
 // flow of TCP or UDP is sent to one of them, and what the server answers comes from the address that the client asked.
 // A flow keeps its server, whatever happens to others. ICMP errors about flows are translated in both directions.
 // Fragments are put together first, and packets larger than MTU are cut again.
@@ -23,7 +24,7 @@
 // = HANDLERS
 //
 // servers.backends (read): a line for each server: address, `active` or `drained`, number of flows.
-// servers.add (write): has servers take new flows, new or drained ones.
+// servers.add (write): has servers take new flows, new or drained ones, or changes their weights, as `10.1.0.1*5`.
 // servers.drain (write): has servers keep their flows and take no new ones.
 // servers.remove (write): forgets servers and their flows, as when they are dead.
 // flows.table (read): the flows.

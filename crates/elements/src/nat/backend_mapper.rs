@@ -9,14 +9,16 @@ use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::element_state::ElementState;
-use crate::nat::rewriter::{Backend, Backends, Choice, Mapper, Patterns, Policy, parse_mapped};
+use crate::nat::rewriter::{
+    Backend, Backends, Choice, Mapper, Patterns, Policy, Weighted, parse_mapped,
+};
 
 /// Slots of the table: for up to 160 backends, their shares differ by 1 % at the most.
 const SIZE: usize = 16_381;
 const MOST_SLOTS: usize = 1 << 20;
 
 element! {
-    /// BackendMapper(PATTERN FOUTPUT ROUTPUT, BACKENDS ADDR[:PORT] ... [, KEYWORDS]) -- lets rewriters spread flows over servers
+    /// BackendMapper(PATTERN FOUTPUT ROUTPUT, BACKENDS ADDR[:PORT][*WEIGHT] ... [, KEYWORDS]) -- lets rewriters spread flows over servers
     ///
     /// An IPRewriter, TCPRewriter, UDPRewriter or ICMPPingRewriter that has this element as an
     /// input specification sends each new flow to one of the backends: it becomes the destination,
@@ -27,19 +29,21 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// BACKENDS (words): the servers.
+    /// BACKENDS (words): the servers. With `*3` behind it, one takes three times the flows of one without; weights
+    /// are at most 1000.
     /// POLICY (word, default maglev): how a flow's backend is chosen.
     /// maglev: by a hash of addresses, ports and protocol, in the table of Google's Maglev. If one
     /// backend of 100 leaves, fewer than 2 % of the others' hashes move.
     /// source-hash: in the same table, by the source address alone.
     /// round-robin: in turn.
-    /// least-connections: the one that has the fewest flows in the rewriter's table.
-    /// SIZE (number, default 16381): slots of the table, a prime; there may be so many backends.
+    /// least-connections: the one that has the fewest flows in the rewriter's table, divided by its weight.
+    /// SIZE (number, default 16381): slots of the table, a prime; the weights of all backends are at most so many. Shares
+    /// are within 5 % of what weights say while SIZE is 100 times the sum of all weights.
     ///
     /// = HANDLERS
     ///
     /// backends (read): a line for each backend: address, `active` or `drained`, number of flows.
-    /// add (write): has backends take new flows, new or drained ones.
+    /// add (write): has backends take new flows, new or drained ones, or changes their weights.
     /// drain (write): has backends keep their flows and take no new ones.
     /// remove (write): forgets backends and their flows, whose next packets begin new ones.
     ///
@@ -66,16 +70,19 @@ fn is_prime(n: usize) -> bool {
 }
 
 /// The backends of a list, none of them twice.
-fn backends(list: Option<&Argument>, arguments: &mut Arguments<'_, '_>) -> Vec<Backend> {
-    let mut backends = Vec::new();
+fn backends(list: Option<&Argument>, arguments: &mut Arguments<'_, '_>) -> Vec<Weighted> {
+    let mut backends = Vec::<Weighted>::new();
     for word in list.iter().flat_map(|list| list.words()) {
-        match Backend::parse(&word.text) {
-            Some(backend) if backends.contains(&backend) => {
+        match Weighted::parse(&word.text) {
+            Some((Weighted { backend, .. }, _))
+                if backends.iter().any(|of| of.backend == backend) =>
+            {
                 arguments.error(&word, format!("{backend} stands there twice"));
             }
-            Some(backend) => backends.push(backend),
+            Some((backend, _)) => backends.push(backend),
             None => {
-                let message = format!("'{}' is not a backend such as 10.0.0.1:8080", word.text);
+                let message =
+                    format!("'{}' is not a backend such as 10.0.0.1:8080 or 10.0.0.1*3", word.text);
                 arguments.error(&word, message);
             }
         }
@@ -129,8 +136,10 @@ impl BackendMapper {
         let own = Rc::new(Patterns::new(&name, own));
         let mapped = Vec::from_iter(parsed.map(|parsed| parsed.resolve(&own)));
         let all = Backends::new(policy, size, &backends);
-        if let (Some(list), true) = (&list, backends.len() > all.most()) {
-            arguments.error(list, format!("there may be {} backends; see SIZE", all.most()));
+        let weight: usize = backends.iter().map(|of| usize::from(of.weight)).sum();
+        if let (Some(list), true) = (&list, weight > all.most()) {
+            let message = format!("the weights of all are {} at the most; see SIZE", all.most());
+            arguments.error(list, message);
         }
         arguments.finish()?;
         let mapper = Rc::new(Mapper { name, own, mapped, choice: Choice::Backends(all) });
@@ -186,16 +195,19 @@ impl Element for BackendMapper {
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         let Some(backends) = self.backends() else { return Ok(()) };
-        let parse = |word: &str| {
-            let expected = || format!("'{word}' is not a backend such as 10.0.0.1:8080");
-            Backend::parse(word).ok_or_else(expected)
-        };
-        let named = value.split_whitespace().map(parse).collect::<Result<Vec<_>, _>>()?;
-        if named.is_empty() {
+        let expected = |word: &str| format!("'{word}' is not a backend such as 10.0.0.1:8080");
+        let words: Vec<&str> = value.split_whitespace().collect();
+        if words.is_empty() {
             return Err("no backend is named: write ADDR or ADDR:PORT".to_string());
         }
+        if handler == "add" {
+            let parse = |word: &&str| Weighted::parse(word).ok_or_else(|| expected(word));
+            let named = words.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+            return named.into_iter().try_for_each(|of| backends.add(of));
+        }
+        let parse = |word: &&str| Backend::parse(word).ok_or_else(|| expected(word));
+        let named = words.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         named.into_iter().try_for_each(|backend| match handler {
-            "add" => backends.add(backend),
             "drain" => backends.drain(backend),
             _ => backends.remove(backend),
         })

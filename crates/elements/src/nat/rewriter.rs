@@ -20,7 +20,7 @@ use ir::{Reason, StateValue};
 use crate::device::OwnedPorts;
 use crate::element_state::ElementState;
 use crate::flow_table::{Flow, GroupFlows};
-pub(crate) use backends::{Backend, Backends, Policy};
+pub(crate) use backends::{Backend, Backends, Policy, Weighted};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};

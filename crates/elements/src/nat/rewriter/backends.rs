@@ -25,6 +25,10 @@ const TABLE_STATE: &str = "table";
 const TURN_STATE: &str = "turn";
 /// Of a number in [`BACKENDS_STATE`], that the backend is drained.
 const DRAINED: u64 = 1 << 48;
+/// Where the weight, less one, stands in such a number.
+const WEIGHT: u32 = 49;
+/// Weights are at most so large.
+pub(crate) const MOST_WEIGHT: u16 = 1000;
 
 /// How a new flow's backend is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +99,46 @@ impl std::fmt::Display for Backend {
     }
 }
 
+/// A backend with its weight: it takes so many times the flows of one that has weight 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Weighted {
+    pub backend: Backend,
+    pub weight: u16,
+}
+
+impl Weighted {
+    /// Reads `ADDR`, `ADDR:PORT` or either with `*WEIGHT`, and says whether a weight is written.
+    pub(crate) fn parse(text: &str) -> Option<(Self, bool)> {
+        let (backend, weight) = match text.split_once('*') {
+            Some((backend, weight)) => (backend, Some(weight)),
+            None => (text, None),
+        };
+        let number = weight.map_or(Some(1), |weight| weight.parse().ok())?;
+        let weight_fits = (1..=MOST_WEIGHT).contains(&number);
+        let backend = Backend::parse(backend).filter(|_| weight_fits)?;
+        Some((Self { backend, weight: number }, weight.is_some()))
+    }
+
+    fn number(self) -> u64 {
+        self.backend.0 | (u64::from(self.weight) - 1) << WEIGHT
+    }
+
+    fn from_number(number: u64) -> Self {
+        let weight = (number >> WEIGHT) as u16 + 1;
+        Self { backend: Backend(number & (DRAINED - 1)), weight }
+    }
+}
+
+impl std::fmt::Display for Weighted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.backend)?;
+        if self.weight > 1 { write!(f, "*{}", self.weight) } else { Ok(()) }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Member {
-    backend: Backend,
+    of: Weighted,
     is_drained: bool,
 }
 
@@ -108,7 +149,7 @@ pub(crate) struct Backends {
     configured: u64,
     members: RefCell<Vec<Member>>,
     /// Those that take new flows, in ascending order.
-    active: RefCell<Vec<Backend>>,
+    active: RefCell<Vec<Weighted>>,
     /// Indices of `active` by hash or turn; all 0 without any.
     table: RefCell<Box<[u16]>>,
     turn: Cell<u64>,
@@ -125,34 +166,60 @@ fn hash(numbers: &[u128]) -> u64 {
     HashFunction::MixedFnv1a.hash(numbers.iter().copied())
 }
 
-/// Maglev's table (Eisenbud and others, NSDI 2016, §3.4): each backend takes the slots of a permutation of its own, one
-/// at a time and in turn with the others, as far as they are free. `size` is a prime.
-fn maglev(active: &[Backend], size: usize) -> Box<[u16]> {
+/// Maglev's table (Eisenbud and others, NSDI 2016, §3.4): each backend takes the slots of a permutation of its own, as
+/// many at a time as its weight is, and in turn with the others, as far as they are free. `size` is a prime.
+fn maglev(active: &[Weighted], size: usize) -> Box<[u16]> {
     const FREE: u16 = u16::MAX;
     let m = size as u64;
-    let mut walks: Vec<(u64, u64)> = active
+    let mut walks: Vec<(u64, u64, u16)> = active
         .iter()
-        .map(|&Backend(b)| (hash(&[b.into(), 0]) % m, hash(&[b.into(), 1]) % (m - 1) + 1))
+        .map(|&Weighted { backend: Backend(b), weight }| {
+            (hash(&[b.into(), 0]) % m, hash(&[b.into(), 1]) % (m - 1) + 1, weight)
+        })
         .collect();
     let mut table = vec![FREE; size].into_boxed_slice();
     let mut left = size;
     while left > 0 && !walks.is_empty() {
-        for ((at, step), index) in walks.iter_mut().zip(0..).take(left) {
-            while table[*at as usize] != FREE {
-                *at = (*at + *step) % m;
+        for ((at, step, weight), index) in walks.iter_mut().zip(0..) {
+            for _ in 0..usize::from(*weight).min(left) {
+                while table[*at as usize] != FREE {
+                    *at = (*at + *step) % m;
+                }
+                table[*at as usize] = index;
+                left -= 1;
             }
-            table[*at as usize] = index;
-            left -= 1;
         }
     }
     table
 }
 
+/// Turns in which each backend comes as often as its weight is, spread as evenly as can be: whoever waited for most goes
+/// next. They repeat until the table is full.
+fn turns(active: &[Weighted], size: usize) -> Box<[u16]> {
+    let total = weight_of(active);
+    let mut waited = vec![0i64; active.len()];
+    let mut table = Vec::with_capacity(size);
+    while table.len() < total.min(size) {
+        for (waited, of) in waited.iter_mut().zip(active) {
+            *waited += i64::from(of.weight);
+        }
+        // The first of those that waited for most.
+        let next = (0..active.len()).rev().max_by_key(|&index| waited[index]).unwrap_or(0);
+        waited[next] -= total as i64;
+        table.push(next as u16);
+    }
+    (0..size).map(|slot| table[slot % table.len()]).collect()
+}
+
+fn weight_of(backends: &[Weighted]) -> usize {
+    backends.iter().map(|of| usize::from(of.weight)).sum()
+}
+
 impl Backends {
     /// Backends that all take new flows, with a table of so many slots, a prime.
-    pub(crate) fn new(policy: Policy, size: usize, backends: &[Backend]) -> Self {
-        let numbers: Vec<u128> = backends.iter().map(|b| b.0.into()).collect();
-        let member = |&backend: &Backend| Member { backend, is_drained: false };
+    pub(crate) fn new(policy: Policy, size: usize, backends: &[Weighted]) -> Self {
+        let numbers: Vec<u128> = backends.iter().map(|of| of.number().into()).collect();
+        let member = |&of: &Weighted| Member { of, is_drained: false };
         let all = Self {
             policy,
             configured: hash(&numbers),
@@ -169,17 +236,17 @@ impl Backends {
     /// Makes the table anew.
     fn spread(&self) {
         let members = self.members.borrow();
-        let mut active: Vec<Backend> =
-            members.iter().filter(|m| !m.is_drained).map(|m| m.backend).collect();
+        let mut active: Vec<Weighted> =
+            members.iter().filter(|m| !m.is_drained).map(|m| m.of).collect();
         active.sort_unstable();
         let size = self.size();
         *self.table.borrow_mut() = match self.policy {
             _ if active.is_empty() => vec![0; size].into_boxed_slice(),
             Policy::Maglev | Policy::SourceHash => maglev(&active, size),
-            Policy::RoundRobin => (0..size).map(|slot| (slot % active.len()) as u16).collect(),
+            Policy::RoundRobin => turns(&active, size),
             Policy::LeastConnections => vec![0; size].into_boxed_slice(),
         };
-        self.turn.set(self.turn.get() % self.turns(active.len()).max(1));
+        self.turn.set(self.turn.get() % self.turns(&active).max(1));
         *self.active.borrow_mut() = active;
     }
 
@@ -187,12 +254,13 @@ impl Backends {
         self.table.borrow().len()
     }
 
-    /// Slots of the table that have a turn: as many for each.
-    fn turns(&self, active: usize) -> u64 {
-        self.size().checked_div(active).map_or(0, |each| each * active) as u64
+    /// Slots of the table that have a turn: of each backend, a multiple of its weight.
+    fn turns(&self, active: &[Weighted]) -> u64 {
+        let total = weight_of(active);
+        self.size().checked_div(total).map_or(0, |each| each * total) as u64
     }
 
-    /// How many backends there may be.
+    /// How large the sum of the backends' weights may be.
     pub(crate) fn most(&self) -> usize {
         self.size().min(usize::from(u16::MAX))
     }
@@ -234,15 +302,19 @@ impl Backends {
             }
             Policy::RoundRobin => {
                 let turn = self.turn.get();
-                self.turn.set((turn + 1) % self.turns(active.len()));
+                self.turn.set((turn + 1) % self.turns(&active));
                 turn as usize
             }
             Policy::LeastConnections => {
-                let flows = |b: &&Backend| table.flows_to(b.address(), b.port());
-                return active.iter().min_by_key(flows).copied();
+                let flows = |of: &Weighted| table.flows_to(of.backend.address(), of.backend.port());
+                // Flows divided by weight, without dividing.
+                let load = |a: &&Weighted, b: &&Weighted| {
+                    (flows(a) * u64::from(b.weight)).cmp(&(flows(b) * u64::from(a.weight)))
+                };
+                return active.iter().min_by(load).map(|of| of.backend);
             }
         };
-        active.get(usize::from(slots[slot])).copied()
+        active.get(usize::from(slots[slot])).map(|of| of.backend)
     }
 
     /// The same in the model: binds the destination of a new flow, or fails.
@@ -289,16 +361,17 @@ impl Backends {
     /// The backend of each slot, 0 for none.
     fn slots(&self) -> Vec<u128> {
         let (active, table) = (self.active.borrow(), self.table.borrow());
-        let backend = |&index: &u16| active.get(usize::from(index)).map_or(0, |b| b.0.into());
+        let backend =
+            |&index: &u16| active.get(usize::from(index)).map_or(0, |of| of.backend.0.into());
         table.iter().map(backend).collect()
     }
 
     fn turns_state(&self) -> Vec<u128> {
-        vec![self.turn.get().into(), self.turns(self.active.borrow().len()).into()]
+        vec![self.turn.get().into(), self.turns(&self.active.borrow()).into()]
     }
 
     fn list(&self) -> Vec<u128> {
-        let number = |m: &Member| (m.backend.0 | if m.is_drained { DRAINED } else { 0 }).into();
+        let number = |m: &Member| (m.of.number() | if m.is_drained { DRAINED } else { 0 }).into();
         let members = self.members.borrow();
         std::iter::once(self.configured.into()).chain(members.iter().map(number)).collect()
     }
@@ -330,35 +403,42 @@ impl Backends {
         else {
             return;
         };
-        if *configured != u128::from(self.configured) || numbers.len() > self.most() {
-            return;
-        }
         let member = |&number: &u128| {
             let number = number as u64;
-            let backend = Backend(number & (DRAINED - 1));
-            Member { backend, is_drained: number & DRAINED != 0 }
+            Member { of: Weighted::from_number(number), is_drained: number & DRAINED != 0 }
         };
         let members: Vec<Member> = numbers.iter().map(member).collect();
+        let weight: usize = members.iter().map(|m| usize::from(m.of.weight)).sum();
+        if *configured != u128::from(self.configured) || weight > self.most() {
+            return;
+        }
         if *self.members.borrow() != members {
             *self.members.borrow_mut() = members;
             self.spread();
         }
         if let [turn, ..] = *from.declared.cells(mapper, TURN_STATE) {
-            let turns = self.turns(self.active.borrow().len());
+            let turns = self.turns(&self.active.borrow());
             self.turn.set(u64::try_from(turn).unwrap_or(0) % turns.max(1));
         }
     }
 
-    /// Has a backend take new flows; it may be one that is drained.
-    pub(crate) fn add(&self, backend: Backend) -> Result<(), String> {
+    /// Has a backend take new flows; it may be one that is drained. One that is known keeps its weight unless
+    /// another is written.
+    pub(crate) fn add(&self, (of, has_weight): (Weighted, bool)) -> Result<(), String> {
         let most = self.most();
         let mut members = self.members.borrow_mut();
-        match members.iter().position(|m| m.backend == backend) {
-            Some(at) => members[at].is_drained = false,
-            None if members.len() >= most => {
-                return Err(format!("there are {most} backends already; SIZE allows no more"));
-            }
-            None => members.push(Member { backend, is_drained: false }),
+        let known = members.iter().position(|m| m.of.backend == of.backend);
+        let others = members.iter().filter(|m| m.of.backend != of.backend);
+        let others: usize = others.map(|m| usize::from(m.of.weight)).sum();
+        let kept = known.filter(|_| !has_weight).map(|at| members[at].of.weight);
+        let member =
+            Member { of: Weighted { weight: kept.unwrap_or(of.weight), ..of }, is_drained: false };
+        if others + usize::from(member.of.weight) > most {
+            return Err(format!("the weights of all are {most} at the most; SIZE allows no more"));
+        }
+        match known {
+            Some(at) => members[at] = member,
+            None => members.push(member),
         }
         drop(members);
         self.spread();
@@ -368,7 +448,7 @@ impl Backends {
     /// Has a backend keep its flows and take no new ones.
     pub(crate) fn drain(&self, backend: Backend) -> Result<(), String> {
         let mut members = self.members.borrow_mut();
-        let member = members.iter_mut().find(|m| m.backend == backend);
+        let member = members.iter_mut().find(|m| m.of.backend == backend);
         member.ok_or_else(|| unknown(backend))?.is_drained = true;
         drop(members);
         self.spread();
@@ -378,7 +458,7 @@ impl Backends {
     /// Forgets a backend and its flows: their next packets begin new ones.
     pub(crate) fn remove(&self, backend: Backend) -> Result<(), String> {
         let mut members = self.members.borrow_mut();
-        let at = members.iter().position(|m| m.backend == backend);
+        let at = members.iter().position(|m| m.of.backend == backend);
         members.remove(at.ok_or_else(|| unknown(backend))?);
         drop(members);
         self.spread();
@@ -398,14 +478,14 @@ impl Backends {
                     .visit(at, usize::MAX, |flow| {
                         let lives = flow.expiry() > now;
                         let counted = counts.iter_mut().zip(members.iter()).filter(|_| lives);
-                        counted.filter(|(_, m)| m.backend.has(flow)).for_each(|(n, _)| *n += 1);
+                        counted.filter(|(_, m)| m.of.backend.has(flow)).for_each(|(n, _)| *n += 1);
                     })
                     .0;
             }
         });
         let line = |(m, n): (&Member, u64)| {
             let takes = if m.is_drained { "drained" } else { "active" };
-            format!("{} {takes} {n}\n", m.backend)
+            format!("{} {takes} {n}\n", m.of)
         };
         members.iter().zip(counts).map(line).collect()
     }
@@ -420,8 +500,12 @@ mod tests {
     use super::*;
 
     fn backends(policy: Policy, count: u8) -> Backends {
-        let all: Vec<Backend> = (1..=count).map(numbered).collect();
+        let all: Vec<Weighted> = (1..=count).map(|n| weighted(n, 1)).collect();
         Backends::new(policy, 16_381, &all)
+    }
+
+    fn weighted(n: u8, weight: u16) -> Weighted {
+        Weighted { backend: numbered(n), weight }
     }
 
     fn numbered(n: u8) -> Backend {
@@ -458,6 +542,59 @@ mod tests {
     }
 
     #[test]
+    fn shares_follow_weights() {
+        let weights = [1, 2, 3, 10, 1, 20];
+        let of: Vec<Weighted> = (1..).zip(weights).map(|(n, weight)| weighted(n, weight)).collect();
+        let total = f64::from(weights.iter().sum::<u16>());
+        for policy in [Policy::Maglev, Policy::RoundRobin, Policy::SourceHash] {
+            let all = Backends::new(policy, 16_381, &of);
+            let flows = 1_000_000;
+            let chosen = chosen(&all, flows);
+            for of in &of {
+                let found = chosen.iter().filter(|b| **b == of.backend).count() as f64;
+                let share = f64::from(flows) * f64::from(of.weight) / total;
+                assert!(
+                    (found / share - 1.0).abs() < 0.05,
+                    "{policy:?}, {of}: {found} for {share}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn turns_are_spread_evenly() {
+        let of = [weighted(1, 5), weighted(2, 1), weighted(3, 1)];
+        assert_eq!(turns(&of, 9).to_vec(), [0, 0, 1, 0, 2, 0, 0, 0, 0]);
+        assert_eq!(Backends::new(Policy::RoundRobin, 17, &of).turns(&of), 14);
+    }
+
+    #[test]
+    fn weights_are_read_kept_and_bounded() {
+        let read =
+            |text: &str| Weighted::parse(text).map(|(of, written)| (of.to_string(), written));
+        assert_eq!(read("10.0.0.1"), Some(("10.0.0.1".into(), false)));
+        assert_eq!(read("10.0.0.1:80*1"), Some(("10.0.0.1:80".into(), true)));
+        assert_eq!(read("10.0.0.1*1000"), Some(("10.0.0.1*1000".into(), true)));
+        for wrong in ["10.0.0.1*0", "10.0.0.1*1001", "10.0.0.1*", "*3", "10.0.0.1*-1", "1*2*3"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        let all = Backends::new(Policy::Maglev, 251, &[weighted(1, 100), weighted(2, 100)]);
+        assert!(all.add((weighted(3, 52), true)).is_err());
+        assert!(all.add((weighted(1, 152), true)).is_err());
+        assert!(all.add((weighted(1, 151), true)).is_ok());
+        all.drain(numbered(1)).unwrap();
+        let mut state = ElementState::declared(ir::Store::new());
+        all.export("x", &mut state);
+        let other = Backends::new(Policy::Maglev, 251, &[weighted(1, 100), weighted(2, 100)]);
+        other.import("x", &state);
+        assert_eq!(other.list(), all.list());
+        assert_eq!(other.describe(0), "10.0.0.1*151 drained 0\n10.0.0.2*100 active 0\n");
+        let unlike = Backends::new(Policy::Maglev, 251, &[weighted(1, 1), weighted(2, 100)]);
+        unlike.import("x", &state);
+        assert_ne!(unlike.list(), all.list(), "another configuration");
+    }
+
+    #[test]
     fn a_backend_that_leaves_moves_few_flows_of_others() {
         let all = backends(Policy::Maglev, 100);
         let before = chosen(&all, 50_000);
@@ -468,14 +605,14 @@ mod tests {
             let others = before.iter().zip(&after).filter(|(b, _)| **b != gone);
             let moved = others.clone().filter(|(b, a)| a != b).count();
             assert!(moved * 50 <= others.count(), "{moved} flows moved");
-            all.add(gone).unwrap();
+            all.add((Weighted { backend: gone, weight: 7 }, false)).unwrap();
             assert_eq!(chosen(&all, 50_000), before);
         }
     }
 
     #[test]
     fn the_order_of_backends_does_not_matter() {
-        let [one, two, three] = [1, 2, 3].map(numbered);
+        let [one, two, three] = [(1, 1), (2, 5), (3, 2)].map(|(n, weight)| weighted(n, weight));
         let a = Backends::new(Policy::Maglev, 251, &[one, two, three]);
         let b = Backends::new(Policy::Maglev, 251, &[three, one, two]);
         assert_eq!(chosen(&a, 2000), chosen(&b, 2000));
