@@ -5,6 +5,7 @@ mod bench;
 mod change;
 mod clients;
 mod collected;
+mod conntrack;
 mod deploy;
 mod dispatch;
 mod floods;

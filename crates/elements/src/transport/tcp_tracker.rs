@@ -38,8 +38,8 @@ element! {
     ///
     /// A segment is valid if it belongs to a connection, its flags go together, the connection's state lets it come,
     /// and its sequence and acknowledgment numbers lie within what its sender may send and acknowledge. Windows are
-    /// shifted as the SYNs say, and selective acknowledgments count. A segment without data is checked by
-    /// what it acknowledges. Both ends may open and close a connection at once. A reset ends a connection only with
+    /// shifted as the SYNs say, and selective acknowledgments count. A segment without data may
+    /// come late. Both ends may open and close a connection at once. A reset ends a connection only with
     /// the exact number that is expected (RFC 5961); others within the window pass and change nothing. A SYN within
     /// a connection passes from the end that began it: it may have forgotten the connection.
     ///

@@ -305,14 +305,16 @@ impl Connection {
         }
         let [mut sender, mut peer] = [self.ends[from], self.ends[1 - from]];
         let Segment { ack, sack, .. } = *segment;
-        // Without data only what it acknowledges counts.
+        // Without data it may be of long ago, but not beyond what its sender may send (RFC 9293, 3.10.7.4) or has sent: a
+        // FIN or a probe takes a number behind a full window.
         let has_data = segment.seq != segment.end;
         let end = if has_data { segment.end } else { sender.end };
         let is_late = after(sender.end.wrapping_sub(peer.window), segment.end);
         let latest = peer.end;
         let earliest = latest.wrapping_sub(sender.window.max(LEAST_LATE));
-        let data_fits = !has_data || !after(segment.seq, sender.limit) && !is_late;
-        if !data_fits || after(sack, latest) || after(earliest, ack) {
+        let is_beyond =
+            after(segment.seq, sender.limit) && (has_data || after(segment.seq, sender.end));
+        if is_beyond || has_data && is_late || after(sack, latest) || after(earliest, ack) {
             return Err(OUT_OF_WINDOW);
         }
         let shift = if segment.kind == Kind::SynAck { 0 } else { sender.scale };

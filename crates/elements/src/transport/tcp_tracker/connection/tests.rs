@@ -91,6 +91,19 @@ fn a_closed_window_is_probed() {
 }
 
 #[test]
+fn acknowledgments_come_late_but_not_from_beyond_the_window() {
+    let mut connection = open([0, 0], [None; 2]);
+    assert_eq!(connection.check(CLIENT, &ack(1002, 0, 1)), Err(OUT_OF_WINDOW));
+    assert_eq!(connection.check(CLIENT, &ack(1001, 0, 1)), Ok(()));
+    assert_eq!(connection.check(CLIENT, &ack(1, 1000, 1)), Ok(()));
+    assert_eq!(connection.check(CLIENT, &ack(1, 0, 1)), Ok(()), "a late one");
+    // A FIN behind a full window, and what follows it.
+    assert_eq!(connection.check(CLIENT, &fin(1001, 1)), Ok(()));
+    assert_eq!(connection.check(CLIENT, &ack(1002, 0, 1)), Ok(()));
+    assert_eq!(connection.check(CLIENT, &ack(1003, 0, 1)), Err(OUT_OF_WINDOW));
+}
+
+#[test]
 fn both_ends_may_open_and_close_at_once() {
     let mut connection = Connection::begin(&SYN);
     let other = segment(Kind::Syn, 70, 1, 0);
