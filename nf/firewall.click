@@ -19,7 +19,8 @@
 //
 // OUTSIDE (a rule, default deny all): which flows may begin from outside.
 // MTU (number, default 1500): the longest IP packet that is sent when fragments were put together.
-// MAPPING_CAPACITY (number, default 4194304): how many flows there may be.
+// MAPPING_CAPACITY (number, default 4194304): how many flows there may be. When they are all there, a new one replaces the
+// one that expires first: in a flood of SYNs, those without data in both directions, not established ones.
 // WINDOWS (bool, default true): whether segments of TCP are checked, see TCPTracker.
 // TCP_TIMEOUT (time, default 86400 seconds): after which an established connection is forgotten that nobody uses.
 // UDP_TIMEOUT (time, default 300 seconds): the same for UDP.
@@ -48,8 +49,9 @@
 elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, TCP_TIMEOUT $tcp, UDP_TIMEOUT $udp,
                         WINDOWS $windows, __REST__ $rules |
   // Packets of a flow leave on outputs 0 and 1; others come back on 2 and 3, and begin a flow if they may.
+  // New flows have no guarantee: in a flood, they would replace established ones.
   flows :: IPRewriter(pass 2, pass 3, keep 0 1, keep 1 0, MAPPING_CAPACITY ${capacity:-4194304},
-    TCP_TIMEOUT ${tcp:-86400}, UDP_TIMEOUT ${udp:-300});
+    TCP_TIMEOUT ${tcp:-86400}, UDP_TIMEOUT ${udp:-300}, TCP_GUARANTEE 0, UDP_GUARANTEE 0);
   pings :: ICMPPingRewriter(pass 2, pass 3, keep 0 1, keep 1 0);
   // Checks segments of both sides before flows are looked up, and learns of SYNs that pass.
   windows :: TCPTracker(ACTIVE ${windows:-true}, CAPACITY ${capacity:-4194304}, TIMEOUT ${tcp:-86400});

@@ -37,7 +37,8 @@ usage: cargo xtask TASK
                                  became slower by more than 5 % (some minutes); without REVISION, the commit before, or HEAD where
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
-                                 then compare elements with their models on fifty times as many packets as tests do, new ones,
+                                 then flood a firewall with ten million SYNs,
+                                 compare elements with their models on fifty times as many packets as tests do, new ones,
                                  and take thousands of chains, put together at random, through all targets, and compare
                                  as many random linear programs with what glpsol finds
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
@@ -98,6 +99,8 @@ fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-cli", "--test", "live"];
     let chosen = ["soak", "--", "--nocapture"];
     command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
+    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "flood"];
+    command::run(cargo(test).env("SOAK", seconds))?;
     let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))?;
     let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];

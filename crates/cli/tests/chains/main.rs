@@ -10,6 +10,7 @@ mod differential;
 mod ebpf;
 mod exits;
 mod filetests;
+mod flood;
 mod following;
 mod handover;
 mod listing;
