@@ -10,7 +10,7 @@
 // one of each, VIP distinguishes them. Answers must come back through here: SOURCE sees to it where routes do not.
 //
 // Ethernet headers stay as they are. Other packets pass unchanged. New flows without an active server are dropped as
-// `no-backend`. Whether servers live is for others to watch, who call the handlers.
+// `no-backend`. Whether servers live is for others to watch, who call the handlers: BackendProbe does.
 //
 // = KEYWORDS
 //
@@ -41,7 +41,7 @@
 //
 // = SEE ALSO
 //
-// BackendMapper, IPRewriter, NAPT
+// BackendMapper, BackendProbe, IPRewriter, NAPT
 
 elementclass LB { $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, __REST__ $options |
   servers :: BackendMapper(${source:-- -} - - 0 1, BACKENDS $backends, POLICY ${policy:-maglev}, SIZE ${size:-16381});

@@ -16,6 +16,7 @@ macro_rules! classes {
             control::annotation_info::AnnotationInfo,
             plumbing::average_counter::AverageCounter,
             nat::backend_mapper::BackendMapper,
+            nat::backend_probe::BackendProbe,
             control::schedule_info::BalancedThreadSched,
             queue::meter::BandwidthMeter,
             queue::shaper::BandwidthRatedSplitter,

@@ -22,6 +22,11 @@ const SECRET: &str = "toor:$6$kept";
 /// Chains around an element `x` of the classes that have no samples, and ports or arguments.
 const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("BackendMapper", "x :: BackendMapper(- - - - 0 1, BACKENDS 10.0.0.1);"),
+    (
+        "BackendProbe",
+        "m :: BackendMapper(- - - - 0 1, BACKENDS 10.0.0.1);
+         Idle -> x :: BackendProbe(m, SOURCE 10.0.0.2) -> Idle;",
+    ),
     ("BandwidthRatedUnqueue", "Idle -> Queue -> x :: BandwidthRatedUnqueue(1kBps) -> Idle;"),
     ("BandwidthShaper", "Idle -> Queue -> x :: BandwidthShaper(1kBps) -> Unqueue -> Idle;"),
     ("CoDelQueue", "Idle -> x :: CoDelQueue -> Unqueue -> Idle;"),

@@ -56,7 +56,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// IPRewriter, RoundRobinIPMapper, SourceIPHashMapper
+    /// BackendProbe, IPRewriter, RoundRobinIPMapper, SourceIPHashMapper
     BackendMapper { category: Nat, ports: "0/0", processing: "a/a", samples: [] }
 }
 

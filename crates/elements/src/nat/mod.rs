@@ -1,6 +1,7 @@
 //! Translation of addresses and ports.
 
 pub(crate) mod backend_mapper;
+pub(crate) mod backend_probe;
 pub(crate) mod icmp_ping_rewriter;
 pub(crate) mod icmp_rewriter;
 pub(crate) mod ip_addr_rewriter;

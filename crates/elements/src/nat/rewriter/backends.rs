@@ -68,11 +68,12 @@ impl Backend {
         Some(Self(u64::from(address.to_bits()) << 16 | u64::from(port)))
     }
 
-    fn address(self) -> u32 {
+    pub(crate) fn address(self) -> u32 {
         (self.0 >> 16) as u32
     }
 
-    fn port(self) -> u16 {
+    /// 0 if it is that of packets.
+    pub(crate) fn port(self) -> u16 {
         self.0 as u16
     }
 
@@ -258,6 +259,11 @@ impl Backends {
     fn turns(&self, active: &[Weighted]) -> u64 {
         let total = weight_of(active);
         self.size().checked_div(total).map_or(0, |each| each * total) as u64
+    }
+
+    /// All, and whether they are drained.
+    pub(crate) fn all(&self) -> Vec<(Backend, bool)> {
+        self.members.borrow().iter().map(|m| (m.of.backend, m.is_drained)).collect()
     }
 
     /// How large the sum of the backends' weights may be.
