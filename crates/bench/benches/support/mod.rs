@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cpu_time::ThreadTime;
 use dataplane::clock::{Clock, RealClock};
 use dataplane::{ProgramUse, Router, Transcript};
-use elements::configure::{Devices, Files, WorkerShare};
+use elements::configure::{Devices, Files, WorkerShare, Zeroizing};
 use elements::device::{Device, DeviceRequest};
 use engine::session::{self, Path as Execution, Setup};
 use ir::{FileId, Sources};
@@ -113,6 +113,11 @@ impl Data {
         let folder = shared.join("data/bench-chains");
         let functions = std::fs::read_to_string(folder.join("nfs.click")).expect("nfs.click");
         Some(Self { folder, functions, traffic: RefCell::default() })
+    }
+
+    /// A folder of files that chains name, and what chains begin with.
+    pub(crate) fn in_folder(folder: &Path, functions: &str) -> Self {
+        Self { folder: folder.into(), functions: functions.into(), traffic: RefCell::default() }
     }
 
     /// 10,000 flows of TCP and UDP in frames of this size.
@@ -306,6 +311,15 @@ impl Files for Disk<'_> {
     fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
         let text = read_text(&self.0.join(path)).map_err(|e| e.to_string())?;
         Ok(sources.add(path, text))
+    }
+
+    fn key(&mut self, _: &Sources, _: FileId, path: &str) -> Result<Zeroizing<String>, String> {
+        read_text(&self.0.join(path)).map(Zeroizing::new).map_err(|e| e.to_string())
+    }
+
+    /// The same in every run.
+    fn entropy(&mut self) -> Result<[u8; 16], String> {
+        Ok([7; 16])
     }
 }
 

@@ -201,13 +201,13 @@ impl Chain {
                 Balancer => balancer(&mut text, workload.replies) + &format!("({lifetime})"),
                 Part::Function(function) => {
                     returns = function.has_return_path;
-                    if returns && !workload.replies {
-                        let _ = writeln!(text, "Idle -> [1] f{i}; f{i}[1] -> Discard;");
-                    }
                     function.text()
                 }
             };
             let _ = writeln!(text, "f{i} :: {function};");
+            if matches!(part, Part::Function(_)) && returns && !workload.replies {
+                let _ = writeln!(text, "Idle -> [1] f{i}; f{i}[1] -> Discard;");
+            }
             let _ = write!(there, " -> [0] f{i} [0]");
             if returns {
                 back = format!("[1] f{i} [1] -> {back}");
