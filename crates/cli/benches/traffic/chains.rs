@@ -112,7 +112,7 @@ enum Part {
 /// A function of the library, which stands on one path or between two.
 struct Function {
     class: &'static str,
-    /// Its arguments; `RULES` and `SERVERS` stand for lists of them.
+    /// Its arguments; `SERVERS` stands for 128 of them.
     arguments: &'static str,
     has_return_path: bool,
 }
@@ -127,7 +127,6 @@ const fn two_paths(class: &'static str, arguments: &'static str) -> Function {
     Function { class, arguments, has_return_path: true }
 }
 
-const ACL: Part = Part::Function(&one_path("ACL", "RULES"));
 const FIREWALL: Part = Part::Function(&two_paths("Firewall", "allow all"));
 const FIREWALL_FLOWS: Part = Part::Function(&two_paths("Firewall", "allow all, WINDOWS false"));
 const NAPT: Part = Part::Function(&two_paths("NAPT", "30.0.1.1"));
@@ -161,7 +160,7 @@ pub(crate) const CHAINS: [Chain; 28] = [
         parts: &[Router, Router, Router, Router, Policer, Mirror, Tunnel],
     },
     Chain { name: "R1-P-N1", tables: 1, parts: &[Router, Policer, Napt] },
-    Chain { name: "acl", tables: 0, parts: &[ACL] },
+    Chain { name: "list", tables: 0, parts: &[List] },
     Chain { name: "napt", tables: 1, parts: &[NAPT] },
     Chain { name: "firewall", tables: 1, parts: &[FIREWALL] },
     Chain { name: "firewall-flows", tables: 1, parts: &[FIREWALL_FLOWS] },
@@ -172,7 +171,7 @@ pub(crate) const CHAINS: [Chain; 28] = [
     Chain { name: "ddos-detect", tables: 0, parts: &[DETECTOR] },
     Chain { name: "syn-proxy", tables: 0, parts: &[PROXY] },
     // What operators put at the edge of a network.
-    Chain { name: "edge", tables: 3, parts: &[ACL, FIREWALL_FLOWS, NAPT, LB, MONITOR, LIMITER] },
+    Chain { name: "edge", tables: 3, parts: &[List, FIREWALL_FLOWS, NAPT, LB, MONITOR, LIMITER] },
 ];
 
 /// Bare forwarding.
@@ -223,11 +222,8 @@ impl Chain {
 
 impl Function {
     fn text(&self) -> String {
-        let servers = || (0..128).map(server).collect::<Vec<_>>().join(" ");
-        let arguments = match self.arguments.split_once("SERVERS") {
-            Some((before, behind)) => format!("{before}{}{behind}", servers()),
-            None => self.arguments.replace("RULES", &rules()),
-        };
+        let servers = (0..128).map(server).collect::<Vec<_>>().join(" ");
+        let arguments = self.arguments.replace("SERVERS", &servers);
         format!("{}({arguments})", self.class)
     }
 }

@@ -1,12 +1,14 @@
 //! Network functions that work on payloads, beside the libraries that they use, on the same bytes: one core, in memory.
 //!
-//! `cargo bench -p catena-cli --bench payload -- [--rounds N] [--packets N]`
+//! `cargo bench -p catena-elements --bench payload -- [FUNCTION…] [--rounds N] [--packets N]`
 //!
-//! A round takes bare forwarding, the function, and the library alone in turns. Shown are medians in nanoseconds per packet,
+//! A word selects the functions whose names hold it. A round takes bare forwarding, the function, and the library alone in turns. Shown are medians in nanoseconds per packet,
 //! and how much of the function's time, without that of forwarding, the library takes: its ratio has the range of the rounds
 //! behind it. The library's part of DPI is one pass over payloads for all contents of the rules; the engine also checks
 //! what a content that was found asks for besides.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+
+extern crate catena_elements as elements;
 
 #[path = "../../bench/benches/support/mod.rs"]
 mod support;
@@ -147,7 +149,12 @@ fn main() {
         "{:<32} {:>6} {:>8} {:>9} {:>8} {:>18}",
         "function", "bytes", "bare", "function", "library", "library's part"
     );
-    for mut subject in subjects(&shared.join("data/snort/community.rules"), &folder) {
+    let words: Vec<String> =
+        std::env::args().skip(1).take_while(|word| !word.starts_with("--")).collect();
+    let is_wanted =
+        |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let subjects = subjects(&shared.join("data/snort/community.rules"), &folder);
+    for mut subject in subjects.into_iter().filter(|subject| is_wanted(subject.name)) {
         for length in [64, 256, 1400] {
             let frames = frames(length);
             let start = |function: &str| {
