@@ -3,8 +3,8 @@
 use aho_corasick::automaton::StateID;
 use aho_corasick::{Anchored, dfa, nfa::contiguous};
 
-/// Bytes of patterns up to which a table has an entry for each state and byte.
-const SMALL: usize = 16 << 10;
+/// Bytes of patterns up to which a table has an entry for each state and byte: half a kilobyte each.
+const SMALL: usize = 64 << 10;
 
 pub(super) enum Automaton {
     Small(dfa::DFA),
