@@ -7,6 +7,11 @@
 //! behind it. The library's part of DPI is one pass over payloads for all contents of the rules; the engine also checks
 //! what a content that was found asks for besides.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads files and clocks"
+)]
 
 extern crate catena_elements as elements;
 
