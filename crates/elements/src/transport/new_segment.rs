@@ -2,11 +2,28 @@
 
 use std::net::IpAddr;
 
+use ir::Reason;
 use net::annotation::{self, Annotations};
 use net::wire::ip_protocol::TCP;
 use net::wire::tcp::flag::ACK;
 use net::wire::{Ipv4, Ipv6, Tcp};
 use net::{Header, Packet, PacketType};
+
+use super::segments::Seen;
+
+/// Nobody answers what several hosts get.
+pub(crate) const ABOUT_BROADCAST: Reason = Reason("about-broadcast");
+
+/// Whether a packet is between two hosts (RFC 1122, 4.2.3.10).
+pub(crate) fn may_be_answered(packet: &Packet, seen: &Seen<'_>) -> bool {
+    let is_several = |address: IpAddr| match address {
+        IpAddr::V4(of) => of.is_multicast() || of.is_broadcast() || of.is_unspecified(),
+        IpAddr::V6(of) => of.is_multicast() || of.is_unspecified(),
+    };
+    let is_broadcast =
+        matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast);
+    !is_broadcast && !is_several(seen.src) && !is_several(seen.dst)
+}
 
 /// A segment without payload, of IPv4 or IPv6.
 #[derive(Clone, Copy, Debug)]

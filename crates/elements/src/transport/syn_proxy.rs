@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::listing::{self, Record, SLICE, Slice};
-use crate::transport::new_segment::NewSegment;
+use crate::transport::new_segment::{self, ABOUT_BROADCAST, NewSegment};
 use crate::transport::segments::{self, FlowKeys, Seen, Segment};
 use connections::{Connection, Connections, State, Timeouts};
 use cookie::{Cookies, Ends, LIFETIME, Secret};
@@ -194,6 +194,9 @@ impl SYNProxy {
         let seen = segments::seen(packet);
         let found = seen.and_then(|seen| Some((seen, seen.tcp.filter(Segment::is_syn)?)));
         let Some((seen, tcp)) = found else { return Verdict::Drop(NOT_SYN) };
+        if !new_segment::may_be_answered(packet, &seen) {
+            return Verdict::Drop(ABOUT_BROADCAST);
+        }
         let ends = ends(&seen, CLIENTS);
         let (key, _) = self.keys.of_both(&seen);
         let offered = packet.network().and_then(|network| Tcp::new(&network[seen.at..]));
@@ -532,7 +535,10 @@ impl Element for SYNProxy {
             self.counts = Counts { cookies, accepted, invalid };
         }
         if let Some(moved) = from.take_native::<Moved>() {
-            self.cookies.trust(&moved.secrets);
+            match from.is_all() {
+                true => self.cookies.follow(moved.secrets),
+                false => self.cookies.trust(&moved.secrets),
+            }
             self.last_cookie = self.last_cookie.max(moved.last_cookie);
             for connection in moved.connections {
                 let Ends { client, server } = connection.ends;

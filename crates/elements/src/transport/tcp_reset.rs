@@ -1,16 +1,14 @@
 //! TCPReset.
 
-use std::net::IpAddr;
-
 use ir::{Model, Reason};
 use net::wire::ip_protocol::TCP;
 use net::wire::tcp::flag::{ACK, FIN, RST, SYN};
-use net::{Batch, Packet, PacketType};
+use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::transport::new_segment::NewSegment;
+use crate::transport::new_segment::{self, ABOUT_BROADCAST, NewSegment};
 use crate::transport::segments;
 
 element! {
@@ -48,8 +46,6 @@ element! {
 const NOT_TCP: Reason = Reason("not-tcp");
 /// Nobody answers a reset.
 const ABOUT_RESET: Reason = Reason("about-reset");
-/// Nobody answers what several hosts get.
-const ABOUT_BROADCAST: Reason = Reason("about-broadcast");
 
 /// See [`TCPReset::CLASS`].
 pub(crate) struct TCPReset {
@@ -72,13 +68,7 @@ impl TCPReset {
             return Err(ABOUT_RESET);
         }
         let (from, to) = ((seen.src, seen.src_port), (seen.dst, seen.dst_port));
-        let is_several = |(address, _): (IpAddr, u16)| match address {
-            IpAddr::V4(of) => of.is_multicast() || of.is_broadcast() || of.is_unspecified(),
-            IpAddr::V6(of) => of.is_multicast() || of.is_unspecified(),
-        };
-        let is_broadcast =
-            matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast);
-        if is_broadcast || is_several(from) || is_several(to) {
+        if !new_segment::may_be_answered(packet, &seen) {
             return Err(ABOUT_BROADCAST);
         }
         let acknowledged = tcp.has(ACK).then_some(tcp.acknowledged);

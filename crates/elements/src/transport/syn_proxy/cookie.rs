@@ -58,11 +58,18 @@ impl Cookies {
         Self { secrets: vec![secret] }
     }
 
+    /// Goes on making the cookies that another made who makes none any more.
+    pub(super) fn follow(&mut self, secrets: Vec<Secret>) {
+        if !secrets.is_empty() {
+            self.secrets = secrets;
+        }
+    }
+
     pub(super) fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
 
-    /// Has cookies of others be valid, too.
+    /// Has cookies of others be valid, too, who go on making them.
     pub(super) fn trust(&mut self, secrets: &[Secret]) {
         for secret in secrets {
             if !self.secrets.contains(secret) && self.secrets.len() < MOST_SECRETS {
@@ -136,6 +143,9 @@ mod tests {
             ours.trust(&[[n; 16]]);
         }
         assert_eq!(ours.secrets().len(), MOST_SECRETS);
+        let mut next = Cookies::new([3; 16]);
+        next.follow(theirs.secrets().to_vec());
+        assert_eq!(next.make(0, &ends(1), 1, 0, 0xff), cookie);
     }
 
     #[test]
