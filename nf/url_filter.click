@@ -1,18 +1,17 @@
 // UrlFilter(FILE [, KEYWORDS]) -- refuses connections to listed hosts and paths
 //
 // Reads what clients say in connections of TCP, on any port, in IPv4 and IPv6: requests of HTTP/1, and the server's name
-// in the first message of TLS. Packets with which a listed request is there, and all later ones of their stream, are
+// in the first message of TLS, in TCP and in QUIC (versions 1 and 2). Packets with which a listed request is there, and all later ones of their stream, are
 // dropped. FILE has a host on each line, which lists its subdomains too, or a host with the beginning of a path:
 // `example.com/ads`.
 //
 // With a second output, connections end at once: each packet that is refused becomes a reset to the server on output 0,
-// and one to the client on output 1, which leads to where it came from.
+// and one to the client on output 1, which leads to where it came from. QUIC has no resets: its packets are dropped.
 //
 // Streams are put in order; where segments overlap, the bytes that came first count. Fragments of IPv4 are put together
-// first, and packets larger than MTU are cut again. Packets with an invalid TCP header are dropped.
+// first, and packets larger than MTU are cut again. Packets with an invalid TCP or UDP header are dropped.
 //
-// Frames leave as they came. Those that hold no IP packet pass; those with an invalid header are dropped. QUIC is not read:
-// what is to be seen has to be denied UDP port 443.
+// Frames leave as they came. Those that hold no IP packet pass; those with an invalid header are dropped.
 //
 // = KEYWORDS
 //
@@ -44,18 +43,20 @@
 
 elementclass UrlFilter { $list, MTU $mtu, __REST__ $options |
   input -> kind :: Classifier(12/0800, 12/86dd, -);
-  kind[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> protocol :: IPClassifier(tcp, -);
+  kind[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> protocol :: IPClassifier(tcp, udp, -);
   protocol[0] -> CheckTCPHeader -> urls :: URLFilter($list, $options) -> version :: Classifier(0/40%f0, -);
-  protocol[1] -> out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> output;
+  protocol[1] -> CheckUDPHeader -> urls;
+  protocol[2] -> out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> output;
   version[0] -> out;
   kind[1] -> Strip(14) -> CheckIP6Header -> urls;
   version[1] -> Unstrip(14) -> output;
   kind[2] -> output;
 || $list, MTU $mtu, __REST__ $options |
   input -> kind :: Classifier(12/0800, 12/86dd, -);
-  kind[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> protocol :: IPClassifier(tcp, -);
+  kind[0] -> Strip(14) -> CheckIPHeader -> IPReassembler -> protocol :: IPClassifier(tcp, udp, -);
   protocol[0] -> CheckTCPHeader -> urls :: URLFilter($list, $options) -> version :: Classifier(0/40%f0, -);
-  protocol[1] -> out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [0] output;
+  protocol[1] -> CheckUDPHeader -> urls;
+  protocol[2] -> out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [0] output;
   version[0] -> out;
   kind[1] -> Strip(14) -> CheckIP6Header -> urls;
   version[1] -> Unstrip(14) -> [0] output;

@@ -323,7 +323,7 @@ impl Nonces {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn hex(text: &str) -> Vec<u8> {

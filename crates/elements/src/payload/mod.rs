@@ -5,6 +5,7 @@ pub(crate) mod decrypt_payload;
 pub(crate) mod dedup_payload;
 pub(crate) mod encrypt_payload;
 mod http;
+mod quic;
 mod rates;
 mod redundancy;
 pub(crate) mod redup_payload;

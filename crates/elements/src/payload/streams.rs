@@ -119,13 +119,36 @@ impl Streams {
         }
         let state = stream.state;
         self.memory += stream.taken();
-        while self.memory > self.most_memory {
-            let Some((oldest, _)) = self.streams.oldest(ALL) else { break };
-            self.remove(oldest);
-        }
+        self.make_room();
         match state {
             State::Blocked => State::Blocked,
             _ => State::Passed,
+        }
+    }
+
+    /// Refuses whatever comes under a key.
+    pub(crate) fn block(&mut self, key: u128) {
+        self.remove(key);
+        let mut stream = Stream::new(0);
+        stream.decide(State::Blocked);
+        self.memory += stream.taken();
+        self.streams.insert(key, stream, ALL);
+        self.make_room();
+    }
+
+    /// Whether what comes under a key is refused.
+    pub(crate) fn is_blocked(&mut self, key: u128) -> bool {
+        let is_blocked = self.streams.get(key).is_some_and(|of| of.state == State::Blocked);
+        if is_blocked {
+            self.streams.renew(key, ALL);
+        }
+        is_blocked
+    }
+
+    fn make_room(&mut self) {
+        while self.memory > self.most_memory {
+            let Some((oldest, _)) = self.streams.oldest(ALL) else { break };
+            self.remove(oldest);
         }
     }
 

@@ -39,6 +39,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// How long the message is that begins so; none if it is another message. More than is there, if that does not say it yet.
+fn length(message: &[u8]) -> Option<usize> {
+    match *message {
+        [kind, ..] if kind != CLIENT_HELLO => None,
+        [_, a, b, c, ..] => Some(4 + (usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c))),
+        _ => Some(usize::MAX),
+    }
+}
+
 /// Puts the message together from records, which may split it, into `whole`. Gives whether it is complete; none if it is
 /// no such message.
 pub(crate) fn message(stream: &[u8], whole: &mut Vec<u8>) -> Option<bool> {
@@ -60,16 +69,10 @@ pub(crate) fn message(stream: &[u8], whole: &mut Vec<u8>) -> Option<bool> {
             return Some(false);
         };
         whole.extend_from_slice(record.0);
-        match whole[..] {
-            [kind, ..] if kind != CLIENT_HELLO => return None,
-            [_, a, b, c, ..] => {
-                let length = 4 + (usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c));
-                if whole.len() >= length {
-                    whole.truncate(length);
-                    return Some(true);
-                }
-            }
-            _ => {}
+        let length = length(whole)?;
+        if whole.len() >= length {
+            whole.truncate(length);
+            return Some(true);
         }
         if !record.1 {
             return Some(false);
@@ -114,6 +117,15 @@ pub(crate) fn hello<'a>(stream: &[u8], whole: &'a mut Vec<u8>) -> Hello<'a> {
     }
 }
 
+/// Reads the beginning of a stream that has no records, as in QUIC.
+pub(crate) fn bare_hello(stream: &[u8]) -> Hello<'_> {
+    match length(stream) {
+        None => Hello::Other,
+        Some(length) if length > stream.len() => Hello::More,
+        Some(length) => name(&stream[..length]).unwrap_or(Hello::Other),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -150,6 +162,10 @@ pub(crate) mod tests {
                 assert_eq!(hello(&stream[..end], &mut whole), Hello::More, "{end}");
             }
         }
+        let bare = &client_hello("www.example.com", 1000)[5..];
+        assert_eq!(bare_hello(bare), Hello::Name(b"www.example.com"));
+        assert!((0..bare.len()).all(|end| bare_hello(&bare[..end]) == Hello::More));
+        assert_eq!(bare_hello(b"\x02"), Hello::Other);
     }
 
     #[test]

@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 
 use ir::{Diagnostic, Model, Reason, Severity, Span};
+use net::wire::ip_protocol::UDP;
 use net::wire::tcp::flag::SYN;
 use net::{Batch, Packet};
 
 use super::http::{self, Message};
+use super::quic::{self, ConnectionId};
 use super::streams::{Read, Segment, State, Streams};
 use super::tls::{self, Hello};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::transport::segments::{self, FlowKeys};
+use crate::lru_table::LruTable;
+use crate::transport::segments::{self, FlowKeys, Seen};
 
 element! {
     /// URLFilter(FILE, ... [, KEYWORDS]) -- refuses connections to listed hosts and paths
     ///
     /// Expects IPv4 and IPv6 packets with their header marked. Reads what clients say in connections of TCP on
     /// any port: requests of HTTP/1 (target and Host), one after the other, and the server's name in
-    /// the first message of TLS. The packet with which a request to a listed host or path is there,
+    /// the first message of TLS; and that name in connections of QUIC, version 1 and 2, in UDP. The packet with which a request to a listed host or path is there,
     /// and all later ones of its stream, leave on output 1, or are dropped as `url-listed`. All
     /// others pass, those that come before a request is whole among them.
     ///
@@ -31,7 +34,9 @@ element! {
     ///
     /// Streams are put in order. Where segments overlap, the bytes that came first count. A request
     /// whose headers are longer than 16 KiB, what follows a body of chunks, and everything that is
-    /// neither HTTP/1 nor TLS, pass unread. Fragments but the first pass.
+    /// neither HTTP/1 nor TLS, pass unread. Fragments but the first pass. Of QUIC the initial packets
+    /// are decrypted, whose keys follow from what they say themselves (RFC 9001); all later datagrams
+    /// between the ends of a refused connection leave on output 1, too.
     ///
     /// = KEYWORDS
     ///
@@ -51,7 +56,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// SnortFilter, CheckTCPHeader, TCPReset
+    /// SnortFilter, CheckTCPHeader, CheckUDPHeader, TCPReset
     URLFilter { category: Payload, ports: "1/1-2", processing: "h/h", samples: [] }
 }
 
@@ -61,6 +66,8 @@ const LISTED: Reason = Reason("url-listed");
 const MEMORY: usize = 64 << 20;
 /// Lines that cannot be read and are shown one by one.
 const MOST_SHOWN: usize = 50;
+/// Clients of QUIC whose first connection ID is known.
+const MOST_IDS: usize = 1 << 16;
 /// Bytes that a line takes, roughly, besides its text.
 const LINE: u64 = 128;
 
@@ -113,6 +120,15 @@ impl Urls {
             }
             let Some(dot) = name.iter().position(|&b| b == b'.') else { return false };
             name = &name[dot + 1..];
+        }
+    }
+
+    /// Reads the beginning of a handshake in QUIC.
+    fn read_handshake(&self, stream: &[u8]) -> Read {
+        match tls::bare_hello(stream) {
+            Hello::Name(name) if self.lists(name, None) => Read::Block,
+            Hello::More => Read::More,
+            Hello::Name(_) | Hello::Unnamed | Hello::Other => Read::Pass,
         }
     }
 
@@ -186,6 +202,8 @@ pub(crate) struct URLFilter {
     urls: Urls,
     keys: FlowKeys,
     streams: Streams,
+    /// The first connection ID of clients of QUIC, whose keys go on when it changes.
+    ids: LruTable<ConnectionId>,
     blocked: u64,
 }
 
@@ -226,22 +244,64 @@ impl URLFilter {
         arguments.claim("FILE", size + LINE * urls.0.len() as u64);
         arguments.claim("MEMORY", memory as u64);
         arguments.finish()?;
-        Ok(Self { urls, keys: FlowKeys::new(), streams: Streams::new(memory), blocked: 0 })
+        let (keys, streams, ids) = (FlowKeys::new(), Streams::new(memory), LruTable::default());
+        Ok(Self { urls, keys, streams, ids, blocked: 0 })
     }
 
     fn verdict(&mut self, packet: &Packet) -> Verdict {
         let Some(seen) = segments::seen(packet) else { return Verdict::Pass };
-        let Some(tcp) = seen.tcp else { return Verdict::Pass };
-        let (key, begins) = (self.keys.of_direction(&seen), tcp.has(SYN));
-        let segment = Segment { key, sequence: tcp.sequence, begins, payload: seen.payload };
-        let urls = &self.urls;
-        match self.streams.add(&segment, |stream| urls.read(stream)) {
-            State::Blocked => {
-                self.blocked += 1;
-                Verdict::Reject(1, LISTED)
-            }
-            State::Reading | State::Passed => Verdict::Pass,
+        let is_refused = match seen.tcp {
+            Some(tcp) => self.reads_segment(&seen, tcp),
+            None => seen.protocol == UDP && self.reads_datagram(&seen),
+        };
+        if !is_refused {
+            return Verdict::Pass;
         }
+        self.blocked += 1;
+        Verdict::Reject(1, LISTED)
+    }
+
+    /// Reads what a segment of TCP adds to its stream. Gives whether it is refused.
+    fn reads_segment(&mut self, seen: &Seen<'_>, tcp: segments::Segment) -> bool {
+        let (key, begins) = (self.keys.of_direction(seen), tcp.has(SYN));
+        let segment = Segment { key, sequence: tcp.sequence, begins, payload: seen.payload };
+        self.streams.add(&segment, |stream| self.urls.read(stream)) == State::Blocked
+    }
+
+    /// Reads what a datagram adds to the handshake of a connection of QUIC. Gives whether it is refused.
+    fn reads_datagram(&mut self, seen: &Seen<'_>) -> bool {
+        let may_be_initial = quic::may_be_initial(seen.payload);
+        if !may_be_initial && self.streams.len() == 0 {
+            return false;
+        }
+        let flow = self.keys.of_direction(seen);
+        if may_be_initial {
+            let Self { urls, keys, streams, ids, .. } = self;
+            let known = ids.get(flow).copied();
+            let (mut id, mut is_listed) = (None, false);
+            quic::handshake(seen.payload, known, |of, offset, piece| {
+                let key = keys.of_connection(seen, of.bytes());
+                // Its first byte is number 0, whichever piece comes first.
+                for (sequence, begins, payload) in [(0, true, &[][..]), (offset, false, piece)] {
+                    let segment = Segment { key, sequence, begins, payload };
+                    let state = streams.add(&segment, |stream| urls.read_handshake(stream));
+                    is_listed |= state == State::Blocked;
+                }
+                id = Some(*of);
+            });
+            if let Some(id) = id {
+                ids.insert(flow, id, 0);
+                if ids.len() > MOST_IDS
+                    && let Some((oldest, _)) = ids.oldest(0)
+                {
+                    ids.remove(oldest);
+                }
+            }
+            if is_listed {
+                streams.block(flow);
+            }
+        }
+        self.streams.is_blocked(flow)
     }
 }
 
@@ -268,6 +328,7 @@ impl Element for URLFilter {
 
 #[cfg(test)]
 mod tests {
+    use super::super::quic::tests::datagram;
     use super::super::tls::tests::client_hello;
     use super::*;
 
@@ -324,5 +385,37 @@ mod tests {
         }
         assert_eq!(urls.read(&client_hello("www.bad.org", 50)), Read::Block);
         assert_eq!(urls.read(&client_hello("ok.org", 50)), Read::Pass);
+    }
+
+    #[test]
+    fn connections_of_quic_are_refused_by_name() {
+        let urls = urls(&["bad.org"]);
+        let (keys, streams, ids) = (FlowKeys::new(), Streams::new(1 << 20), LruTable::default());
+        let mut filter = URLFilter { urls, keys, streams, ids, blocked: 0 };
+        let mut is_refused = |port: u16, payload: &[u8]| {
+            let [src, dst] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(std::net::IpAddr::from);
+            let (icmp, tcp, protocol, src_port) = (None, None, UDP, port);
+            let seen =
+                Seen { protocol, src, dst, src_port, dst_port: 443, icmp, tcp, at: 20, payload };
+            filter.reads_datagram(&seen)
+        };
+        let hello = |name: &str| client_hello(name, 2000)[5..].to_vec();
+        let (bad, fine) = (hello("www.bad.org"), hello("ok.org"));
+        for version in [0, 1] {
+            let port = 10 * (version as u16 + 1);
+            let whole = |id: &[u8], text: &[u8]| datagram(version, id, id, 0, &[(0, text)]);
+            assert!(!is_refused(port, &whole(b"one", &fine)));
+            assert!(!is_refused(port, b"@short header"));
+            // Another connection between the same ends.
+            assert!(is_refused(port, &whole(b"two", &bad)));
+            assert!(is_refused(port, b"@short header"));
+            assert!(!is_refused(port + 1, b"@short header"));
+            // Pieces in any order, over datagrams of which later ones have the server's ID.
+            let pieces = [(40, &bad[40..60]), (0, &bad[..40])];
+            assert!(!is_refused(port + 2, &datagram(version, b"x", b"x", 0, &pieces)));
+            let rest = datagram(version, b"x", b"server", 1, &[(60, &bad[60..])]);
+            assert!(!is_refused(port + 3, &rest));
+            assert!(is_refused(port + 2, &rest));
+        }
     }
 }

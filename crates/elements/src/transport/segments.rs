@@ -73,8 +73,8 @@ fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, std::ops::Range<usize>)
 }
 
 /// What a packet with a marked IPv4 or IPv6 header is; none without such a header, with one of TCP or UDP that is not
-/// whole, and for fragments but the first. Of IPv6, segments of TCP with a wrong checksum are none, as their receiver
-/// refuses them; CheckTCPHeader sees to that with IPv4.
+/// whole, and for fragments but the first. Of IPv6, TCP and UDP with a wrong checksum are none, as their receiver
+/// refuses them; CheckTCPHeader and CheckUDPHeader see to that with IPv4.
 pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
     let network = packet.network()?;
     let (protocol, src, dst, range) = behind(network)?;
@@ -96,7 +96,17 @@ pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
             seen.tcp = Some(Segment { sequence, acknowledged: number(8), flags });
             usize::from(header[12] >> 4) * 4
         }
-        (UDP, _) => 8,
+        (UDP, _) => {
+            let checksum = rest.get(6..8)?;
+            if let (IpAddr::V6(from), IpAddr::V6(to)) = (src, dst)
+                && checksum != [0, 0]
+                && pseudo_header_v6(from, to, UDP, rest.len() as u32).plus(Sum::of(rest)).fold()
+                    != 0xffff
+            {
+                return None;
+            }
+            8
+        }
         (ICMP, IpAddr::V4(_)) | (ICMPV6, IpAddr::V6(_)) => {
             seen.icmp = Some((*rest.first()?, *rest.get(1)?));
             8
@@ -148,6 +158,19 @@ impl FlowKeys {
     /// The key of a packet's direction.
     pub(crate) fn of_direction(&self, seen: &Seen<'_>) -> u128 {
         self.key(seen.protocol, (seen.src, seen.src_port), (seen.dst, seen.dst_port))
+    }
+
+    /// The key of one of several connections that share a packet's direction, by its ID.
+    pub(crate) fn of_connection(&self, seen: &Seen<'_>, id: &[u8]) -> u128 {
+        let direction = self.of_direction(seen);
+        let [high, low] = [0, 1].map(|at| {
+            let mut hasher = self.hashes[at].build_hasher();
+            hasher.write_u128(direction);
+            hasher.write_u8(id.len() as u8);
+            hasher.write(id);
+            u128::from(hasher.finish())
+        });
+        1 << 127 | high << 64 | low
     }
 
     /// The key of both directions between two ends.
