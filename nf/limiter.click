@@ -28,8 +28,8 @@
 //
 // = EXAMPLE
 //
-// FromDevice(lan) -> Limiter(10Mbps, BURST_BYTES 15000) -> ToDevice(wan);
-// FromDevice(dsl) -> Limiter(2Mbps, PER src, CAPACITY 1000000) -> ToDevice(core);
+// FromDevice(lan) -> Limiter(2Mbps, PER src, CAPACITY 1000000) -> Limiter(10Mbps, BURST_BYTES 15000)
+//   -> ToDevice(wan);
 //
 // = SEE ALSO
 //

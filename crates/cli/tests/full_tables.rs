@@ -272,7 +272,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Classes whose tables are those of others that cases have.
-const ALIKE: [(&str, &str); 8] = [
+const ALIKE: [(&str, &str); 9] = [
     ("FullNoteQueue", "Queue"),
     ("NotifierQueue", "Queue"),
     ("QuickNoteQueue", "Queue"),
@@ -281,6 +281,7 @@ const ALIKE: [(&str, &str); 8] = [
     ("IPAddrPairRewriter", "IPAddrRewriter"),
     ("RedupPayload", "DedupPayload"),
     ("ARPTable", "ARPQuerier"),
+    ("SYNProxy", "FlowRatedSplitter"),
 ];
 
 fn ethernet(n: u32) -> Vec<u8> {
