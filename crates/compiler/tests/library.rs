@@ -110,7 +110,7 @@ fn what_is_wrong_with_an_argument_points_to_the_argument() {
     );
     assert_eq!(
         said("require(nf); Idle -> Limiter(1Mbps, BURST 3) -> Discard", &[]),
-        ["BandwidthRatedSplitter has no keyword argument BURST: test.click:1 'BURST 3'"]
+        ["FlowRatedSplitter has no keyword argument BURST: test.click:1 'BURST 3'"]
     );
 }
 

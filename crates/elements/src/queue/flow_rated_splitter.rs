@@ -181,36 +181,32 @@ impl<const MOST: u8> FromArgument for Bits<MOST> {
     }
 }
 
-fn per(arguments: &mut Arguments<'_, '_>) -> Per {
-    const HELP: &str = "write PER flow, PER src or PER dst";
+const HELP: &str = "write PER flow, PER src or PER dst";
+
+/// What has a bucket, if it is said.
+fn per(arguments: &mut Arguments<'_, '_>) -> Option<Per> {
     let word = arguments.keyword_argument("PER");
     let ipv4 = arguments.keyword_argument("IPV4_PREFIX");
     let ipv6 = arguments.keyword_argument("IPV6_PREFIX");
     let four = ipv4.as_ref().and_then(|bits| arguments.parse::<Bits<32>>("IPV4_PREFIX", bits));
     let six = ipv6.as_ref().and_then(|bits| arguments.parse::<Bits<128>>("IPV6_PREFIX", bits));
     let bits = [four.map_or(32, |bits| bits.0), six.map_or(64, |bits| bits.0)];
-    let Some(word) = word else {
-        let span = arguments.cx().span();
-        let error = Diagnostic::error("missing-argument", "PER is missing: what has a bucket");
-        arguments.report(error.label(span, "").help(HELP));
-        return Per::Flow;
-    };
+    let word = word?;
     match word.text.as_str() {
         "flow" => {
             if let Some(prefix) = ipv4.or(ipv6) {
                 arguments.error(&prefix, "PER flow takes no prefix");
             }
-            return Per::Flow;
         }
-        "src" => return Per::Source(bits),
-        "dst" => return Per::Destination(bits),
+        "src" => return Some(Per::Source(bits)),
+        "dst" => return Some(Per::Destination(bits)),
         other => {
             let message = format!("there is no bucket per '{other}'");
             let error = Diagnostic::error("bad-argument", message).label(word.span, "");
             arguments.report(error.help(HELP));
         }
     }
-    Per::Flow
+    Some(Per::Flow)
 }
 
 impl FlowRatedSplitter {
@@ -241,6 +237,12 @@ impl FlowRatedSplitter {
         }
         arguments.claim("CAPACITY", Table::BYTES_EACH * u64::from(most));
         arguments.finish()?;
+        // Whoever asks a Limiter for something else may not have thought of it.
+        let Some(per) = per else {
+            let error = Diagnostic::error("missing-argument", "PER is missing: what has a bucket");
+            cx.report(error.label(cx.span(), "").help(HELP));
+            return Err(Failed);
+        };
         let burst = match bytes {
             Some(bytes) => Burst::Tokens(bytes.into()),
             None => Burst::Duration(duration.map_or(BURST, |duration| duration.0)),
