@@ -5,6 +5,7 @@ use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use hmac_sha256::HKDF;
 
+use super::tls::Reader;
 use crate::cipher::{Algorithm, Cipher, TAG};
 
 /// A connection ID, of 20 bytes at the most.
@@ -138,16 +139,7 @@ impl Keys {
     }
 }
 
-/// Takes numbers and bytes from the front.
-struct Reader<'a>(&'a [u8]);
-
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
     fn byte(&mut self) -> Option<u8> {
         Some(self.take(1)?[0])
     }

@@ -19,10 +19,10 @@ const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 
 /// Takes a number of bytes and what follows a length in front of it.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
