@@ -1,7 +1,7 @@
 // DDoSDetect([KEYWORDS]) -- detects floods, and protects servers from floods of SYNs
 //
-// Detects floods of SYNs, UDP, ICMP and other packets to a destination, and floods of many sources that no rate shows; see
-// FloodDetector. A line is shown when a flood begins or ends.
+// Detects floods of SYNs, UDP, ICMP and other packets to a destination, and floods of many sources that no rate
+// shows; see FloodDetector. A line is shown when a flood begins or ends.
 //
 // With one input and one output, frames pass unchanged. With a second output, packets of floods leave there, to be
 // limited or dropped.

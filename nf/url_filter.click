@@ -1,9 +1,9 @@
 // UrlFilter(FILE [, KEYWORDS]) -- refuses connections to listed hosts and paths
 //
-// Reads what clients say in connections of TCP, on any port, in IPv4 and IPv6: requests of HTTP/1, and the server's name
-// in the first message of TLS, in TCP and in QUIC (versions 1 and 2). Packets with which a listed request is there, and all later ones of their stream, are
-// dropped. FILE has a host on each line, which lists its subdomains too, or a host with the beginning of a path:
-// `example.com/ads`.
+// Reads what clients say in connections of TCP, on any port, in IPv4 and IPv6: requests of HTTP/1, and the server's
+// name in the first message of TLS, in TCP and in QUIC (versions 1 and 2). Packets with which a listed request is
+// there, and all later ones of their stream, are dropped. FILE has a host on each line, which lists its subdomains
+// too, or a host with the beginning of a path: `example.com/ads`.
 //
 // With a second output, connections end at once: each packet that is refused becomes a reset to the server on output 0,
 // and one to the client on output 1, which leads to where it came from. QUIC has no resets: its packets are dropped.

@@ -2,10 +2,10 @@
 //!
 //! `cargo bench -p catena-cli --bench payload -- [FUNCTION…] [--rounds N] [--packets N]`
 //!
-//! A word selects the functions whose names hold it. A round takes bare forwarding, the function, and the library alone in turns. Shown are medians in nanoseconds per packet,
-//! and how much of the function's time, without that of forwarding, the library takes: its ratio has the range of the rounds
-//! behind it. The library's part of DPI is one pass over payloads for all contents of the rules; the engine also checks
-//! what a content that was found asks for besides.
+//! A word selects the functions whose names hold it. A round takes bare forwarding, the function, and the library alone in
+//! turns. Shown are medians in nanoseconds per packet, and how much of the function's time, without that of forwarding, the
+//! library takes: its ratio has the range of the rounds behind it. The library's part of DPI is one pass over payloads for
+//! all contents of the rules; the engine also checks what a content that was found asks for besides.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../../bench/benches/support/mod.rs"]

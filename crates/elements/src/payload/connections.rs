@@ -140,7 +140,18 @@ mod tests {
         let (src, dst) = (address(from), address(to));
         let (src_port, dst_port) = (from as u16, to as u16);
         let protocol = if tcp.is_some() { 6 } else { 17 };
-        Seen { protocol, src, dst, src_port, dst_port, icmp: None, tcp, at: 0, payload }
+        Seen {
+            protocol,
+            src,
+            dst,
+            src_port,
+            dst_port,
+            icmp: None,
+            tcp,
+            at: 0,
+            is_fragment: false,
+            payload,
+        }
     }
 
     fn segment(sequence: u32, syn: bool, ack: bool) -> Option<Segment> {

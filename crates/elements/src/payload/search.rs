@@ -136,6 +136,11 @@ fn sets_bits(rule: &Rule) -> bool {
 }
 
 impl Engine {
+    /// Bytes of memory that the automaton of rules takes at the most.
+    pub(crate) fn bytes_of(rules: &[Rule]) -> u64 {
+        Automaton::bytes_of(rules.iter().filter_map(first).map(<[u8]>::len).sum())
+    }
+
     /// Makes the automaton.
     ///
     /// # Errors
@@ -492,7 +497,18 @@ mod tests {
         let icmp = (protocol == 1).then_some((8, 0));
         let tcp = (protocol == 6).then_some(segment(0));
         let (src, dst) = (address(src), address(2));
-        Seen { protocol, src, dst, src_port: 9, dst_port, icmp, tcp, at: 0, payload }
+        Seen {
+            protocol,
+            src,
+            dst,
+            src_port: 9,
+            dst_port,
+            icmp,
+            tcp,
+            at: 0,
+            is_fragment: false,
+            payload,
+        }
     }
 
     fn finds(options: &str, payload: &[u8]) -> bool {

@@ -85,7 +85,7 @@ const MATCHED: Reason = Reason("rule-matched");
 const KEPT: usize = 100;
 /// Lines that cannot be read and are shown one by one, and options that a warning names.
 const MOST_SHOWN: usize = 50;
-/// Bytes that a rule takes, roughly, with its part of the automaton.
+/// Bytes that a rule takes, roughly, without its part of the automaton.
 const RULE: u64 = 2048;
 /// The same of a regular expression.
 const EXPRESSION: u64 = 256 << 10;
@@ -195,7 +195,7 @@ impl SnortFilter {
         let expressions = set.rules.iter().flat_map(|rule| &rule.detections);
         let expressions = expressions.filter(|d| matches!(d, Detection::Expression(_))).count();
         let size = RULE * set.rules.len() as u64 + EXPRESSION * expressions as u64;
-        arguments.claim("FILE", size);
+        arguments.claim("FILE", size + Engine::bytes_of(&set.rules));
         arguments.claim("MEMORY", memory as u64);
         arguments.finish()?;
         if set.rules.is_empty() {

@@ -22,9 +22,9 @@ element! {
     ///
     /// Expects IPv4 and IPv6 packets with their header marked. Reads what clients say in connections of TCP on
     /// any port: requests of HTTP/1 (target and Host), one after the other, and the server's name in
-    /// the first message of TLS; and that name in connections of QUIC, version 1 and 2, in UDP. The packet with which a request to a listed host or path is there,
-    /// and all later ones of its stream, leave on output 1, or are dropped as `url-listed`. All
-    /// others pass, those that come before a request is whole among them.
+    /// the first message of TLS; and that name in connections of QUIC, version 1 and 2, in UDP. The packet with which
+    /// a request to a listed host or path is there, and all later ones of its stream, leave on output 1, or are
+    /// dropped as `url-listed`. All others pass, those that come before a request is whole among them.
     ///
     /// A line of FILE is a host, with or without a path: `example.com` lists it and all names that
     /// end in `.example.com`; `example.com/ads` lists paths that begin with `/ads`. Case does not
@@ -270,7 +270,8 @@ impl URLFilter {
 
     /// Reads what a datagram adds to the handshake of a connection of QUIC. Gives whether it is refused.
     fn reads_datagram(&mut self, seen: &Seen<'_>) -> bool {
-        let may_be_initial = quic::may_be_initial(seen.payload);
+        // What may never reach the server decides nothing.
+        let may_be_initial = !seen.is_fragment && quic::may_be_initial(seen.payload);
         if !may_be_initial && self.streams.len() == 0 {
             return false;
         }
@@ -392,13 +393,28 @@ mod tests {
         let urls = urls(&["bad.org"]);
         let (keys, streams, ids) = (FlowKeys::new(), Streams::new(1 << 20), LruTable::default());
         let mut filter = URLFilter { urls, keys, streams, ids, blocked: 0 };
-        let mut is_refused = |port: u16, payload: &[u8]| {
+        let mut offer = |port: u16, payload: &[u8], is_fragment| {
             let [src, dst] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(std::net::IpAddr::from);
             let (icmp, tcp, protocol, src_port) = (None, None, UDP, port);
-            let seen =
-                Seen { protocol, src, dst, src_port, dst_port: 443, icmp, tcp, at: 20, payload };
+            let seen = Seen {
+                protocol,
+                src,
+                dst,
+                src_port,
+                dst_port: 443,
+                icmp,
+                tcp,
+                at: 20,
+                is_fragment,
+                payload,
+            };
             filter.reads_datagram(&seen)
         };
+        // A fragment is not read.
+        let hidden = datagram(0, b"f", b"f", 0, &[(0, &client_hello("bad.org", 2000)[5..])]);
+        assert!(!offer(9, &hidden, true));
+        assert!(offer(9, &hidden, false));
+        let mut is_refused = |port: u16, payload: &[u8]| offer(port, payload, false);
         let hello = |name: &str| client_hello(name, 2000)[5..].to_vec();
         let (bad, fine) = (hello("www.bad.org"), hello("ok.org"));
         for version in [0, 1] {

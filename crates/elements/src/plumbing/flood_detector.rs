@@ -24,16 +24,16 @@ element! {
     /// kind, and judges the last second four times a second. To a destination there is
     ///
     /// - a `syn-flood` if SYN_RATE SYNs came or more, and less than half as many FINs and RSTs;
-    /// - a `udp-flood`, `icmp-flood` or `packet-flood` if UDP_RATE, ICMP_RATE or RATE packets came or more (the last for
-    ///   all that is not UDP, ICMP or a SYN), FACTOR times as many as usual, from SOURCES sources or more of which
+    /// - a `udp-flood`, `icmp-flood` or `packet-flood` if UDP_RATE, ICMP_RATE or RATE packets came or more (the last
+    ///   for all that is not UDP, ICMP or a SYN), FACTOR times as many as usual, from SOURCES sources or more of which
     ///   none has three quarters.
     ///
-    /// In all there is a `distributed-flood` if the entropy of sources rises and that of destinations falls, both far more
-    /// than usual, while twice as many packets come (Lakhina et al. 2005). What is usual is known after
-    /// 10 seconds. A flood is over after HOLD without its signs; half of a rate is sign enough.
+    /// In all there is a `distributed-flood` if the entropy of sources rises and that of destinations falls, both far
+    /// more than usual, while twice as many packets come (Lakhina et al. 2005). What is usual is known after 10
+    /// seconds. A flood is over after HOLD without its signs; half of a rate is sign enough.
     ///
-    /// SYNs of a SYN flood leave on output 1 if it is connected, and packets of other floods that have a victim on output
-    /// 2: all of that kind to the victim. All others leave on output 0. When a flood begins or ends, a line is
+    /// SYNs of a SYN flood leave on output 1 if it is connected, and packets of other floods that have a victim on
+    /// output 2: all of that kind to the victim. All others leave on output 0. When a flood begins or ends, a line is
     /// shown, 16 in a second at the most.
     ///
     /// Times are timestamps of packets if they have some. Memory is bounded: the DESTINATIONS with most

@@ -25,6 +25,8 @@ pub(crate) struct Seen<'a> {
     pub tcp: Option<Segment>,
     /// Where the headers of IP end, from their beginning.
     pub at: usize,
+    /// Whether the rest of the packet comes in others, or never.
+    pub is_fragment: bool,
     pub payload: &'a [u8],
 }
 
@@ -56,31 +58,37 @@ impl Seen<'_> {
     }
 }
 
-/// Protocol, addresses, and where what is behind the headers of IP begins and ends; none for fragments but the first.
-fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, std::ops::Range<usize>)> {
+/// Protocol, addresses, where what is behind the headers of IP begins and ends, and whether it is a fragment; none for fragments
+/// but the first.
+fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, std::ops::Range<usize>, bool)> {
     if network.first()? >> 4 == 6 {
         let ip = Ipv6::new(network)?;
         let Upper { protocol, at, fragment, is_whole } = ip.upper();
+        // A packet that is all of its fragments is none (RFC 6946).
+        let is_fragment = fragment.is_some_and(|word| word & !6 != 0);
         let is_later = fragment.is_some_and(|word| word >> 3 != 0);
         let end = (HEADER_LEN + ip.payload_len()).min(network.len());
         let is_there = is_whole && !is_later;
-        return is_there
-            .then(|| (protocol, ip.src().into(), ip.dst().into(), HEADER_LEN + at..end));
+        return is_there.then(|| {
+            (protocol, ip.src().into(), ip.dst().into(), HEADER_LEN + at..end, is_fragment)
+        });
     }
     let ip = Ipv4::new(network).filter(|ip| ip.fragment_offset() == 0)?;
     let length = usize::from(ip.total_len()).min(network.len());
-    Some((ip.protocol(), ip.src().into(), ip.dst().into(), ip.header_len()..length))
+    let ends = (ip.src().into(), ip.dst().into());
+    Some((ip.protocol(), ends.0, ends.1, ip.header_len()..length, ip.is_fragment()))
 }
 
 /// What a packet with a marked IPv4 or IPv6 header is; none without such a header, with one of TCP or UDP that is not
-/// whole, and for fragments but the first. Of IPv6, TCP and UDP with a wrong checksum are none, as their receiver
+/// whole, and for fragments but the first. Of IPv6, TCP and whole datagrams of UDP with a wrong checksum are none, as their receiver
 /// refuses them; CheckTCPHeader and CheckUDPHeader see to that with IPv4.
 pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
     let network = packet.network()?;
-    let (protocol, src, dst, range) = behind(network)?;
+    let (protocol, src, dst, range, is_fragment) = behind(network)?;
     let (at, rest) = (range.start, network.get(range)?);
     let (icmp, tcp, payload) = (None, None, rest);
-    let mut seen = Seen { protocol, src, dst, src_port: 0, dst_port: 0, icmp, tcp, at, payload };
+    let mut seen =
+        Seen { protocol, src, dst, src_port: 0, dst_port: 0, icmp, tcp, at, is_fragment, payload };
     let headers = match (protocol, src) {
         (TCP, _) => {
             let header = rest.first_chunk::<20>()?;
@@ -100,6 +108,7 @@ pub(crate) fn seen(packet: &Packet) -> Option<Seen<'_>> {
             let checksum = rest.get(6..8)?;
             if let (IpAddr::V6(from), IpAddr::V6(to)) = (src, dst)
                 && checksum != [0, 0]
+                && !is_fragment
                 && pseudo_header_v6(from, to, UDP, rest.len() as u32).plus(Sum::of(rest)).fold()
                     != 0xffff
             {

@@ -29,12 +29,13 @@ use options::{NO_OPTIONS, Offer};
 element! {
     /// SYNProxy([KEYWORDS]) -- answers SYNs in place of servers, and opens connections for clients that are there
     ///
-    /// Expects IPv4 and IPv6 packets with their header marked. What clients send comes in on input 0, what servers send on input 1; they
-    /// leave on the outputs of the same numbers. SYNs that come in on input 2 are answered: the SYN-ACK leaves on output
-    /// 2, which leads to where the SYN came from, and nothing is kept. Its sequence number is a cookie: a
-    /// keyed hash (SipHash-2-4) of addresses, ports, time, the client's number and what it offers. A client that acknowledges
-    /// the cookie exists, and only then the server gets a SYN, on output 0. Until the server accepts, the client's window is
-    /// closed. What the proxy answers to servers leaves on output 3, which leads to where their packets came from.
+    /// Expects IPv4 and IPv6 packets with their header marked. What clients send comes in on input 0, what servers
+    /// send on input 1; they leave on the outputs of the same numbers. SYNs that come in on input 2 are answered: the
+    /// SYN-ACK leaves on output 2, which leads to where the SYN came from, and nothing is kept. Its sequence number
+    /// is a cookie: a keyed hash (SipHash-2-4) of addresses, ports, time, the client's number and what it offers. A
+    /// client that acknowledges the cookie exists, and only then the server gets a SYN, on output 0. Until the server
+    /// accepts, the client's window is closed. What the proxy answers to servers leaves on output 3, which leads to
+    /// where their packets came from.
     ///
     /// From then on, the server's sequence numbers are translated in both directions, selective acknowledgments,
     /// timestamps, windows, and the packets in ICMP errors too. All other packets pass, SYNs on input 0
@@ -43,8 +44,8 @@ element! {
     ///
     /// Cookies are valid for 64 to 128 seconds. Window scaling and selective acknowledgments take a client that sends
     /// timestamps (RFC 7323), whose echo says what was offered; others go without. The maximum
-    /// segment size is rounded down to 216, 536, 1220, 1300, 1380, 1440, 1460 or 8960 bytes. Data in a SYN is not accepted.
-    /// Servers without timestamps need TIMESTAMPS false.
+    /// segment size is rounded down to 216, 536, 1220, 1300, 1380, 1440, 1460 or 8960 bytes. Data in a SYN is not
+    /// accepted. Servers without timestamps need TIMESTAMPS false.
     ///
     /// IPv4 fragments are to be put together first; fragments of IPv6 pass unchanged.
     ///
@@ -209,7 +210,7 @@ impl SYNProxy {
         let cookie = self.cookies.make(now, &ends, sequence, offer.usual_size(), code);
         let told = Offer::time(now / 1_000_000, code);
         let options = Offer {
-            size: Some(self.size - if ends.client.0.is_ipv6() { 20.min(self.size) } else { 0 }),
+            size: Some(self.size.saturating_sub(if ends.client.0.is_ipv6() { 20 } else { 0 })),
             scale: offer.scale.map(|_| self.scale),
             sack: offer.sack,
             times: offer.times.map(|(theirs, _)| (told, theirs)),

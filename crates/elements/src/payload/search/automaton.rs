@@ -3,8 +3,14 @@
 use aho_corasick::automaton::StateID;
 use aho_corasick::{Anchored, dfa, nfa::contiguous};
 
-/// Bytes of patterns up to which a table has an entry for each state and byte: half a kilobyte each.
+/// Bytes of patterns up to which a table has an entry for each state and byte. With the rules of Snort's community, 1400 bytes
+/// take a quarter to a third less time than without (bench `payload`, two interleaved runs).
 const SMALL: usize = 64 << 10;
+/// Bytes of memory that a byte of patterns takes at the most, with such a table and without.
+const TABLE_BYTES: u64 = 1 << 10;
+const NFA_BYTES: u64 = 256;
+/// What an automaton takes besides.
+const OVERHEAD: u64 = 16 << 10;
 
 pub(super) enum Automaton {
     Small(dfa::DFA),
@@ -16,6 +22,12 @@ pub(super) enum Automaton {
 pub(crate) struct Stopped(StateID);
 
 impl Automaton {
+    /// Bytes of memory that patterns of so many bytes take at the most.
+    pub(super) fn bytes_of(patterns: usize) -> u64 {
+        let each = if patterns <= SMALL { TABLE_BYTES } else { NFA_BYTES };
+        OVERHEAD + patterns as u64 * each
+    }
+
     /// Finds patterns in any case.
     ///
     /// # Errors
@@ -68,4 +80,28 @@ fn find(
         }
     }
     Stopped(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use aho_corasick::automaton::Automaton as _;
+
+    use super::*;
+
+    #[test]
+    fn automata_take_no_more_memory_than_is_said() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for (count, length, bytes) in
+            [(1, 1, 0..=255), (200, 60, 0..=255), (3000, 20, b'a'..=b'z'), (9000, 8, 0..=255)]
+        {
+            let pattern = |_| (0..length).map(|_| rng.u8(bytes.clone())).collect::<Vec<u8>>();
+            let patterns: Vec<Vec<u8>> = (0..count).map(pattern).collect();
+            let taken = match Automaton::new(&patterns).unwrap() {
+                Automaton::Small(table) => table.memory_usage(),
+                Automaton::Large(nfa) => nfa.memory_usage(),
+            };
+            let said = Automaton::bytes_of(count * length);
+            assert!(taken as u64 <= said, "{count} of {length}: {taken} > {said}");
+        }
+    }
 }

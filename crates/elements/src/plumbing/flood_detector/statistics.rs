@@ -1,6 +1,7 @@
 //! What tells floods from other traffic: rates of packets to each destination, and the entropy of addresses.
 //!
-//! Time goes on in intervals of a quarter of a second, and the last second is judged. No clock is asked: packets bring their time.
+//! Time goes on in intervals of a quarter of a second, and the last second is judged. No clock is asked: packets bring
+//! their time.
 
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
@@ -405,9 +406,7 @@ impl Statistics {
     /// Ends floods whose signs were not seen for long.
     fn end(&mut self, now: u64, show: &mut impl FnMut(Event)) {
         let hold = self.limits.hold;
-        let mut over = self.floods.extract_if(.., |of| now.saturating_sub(of.seen) >= hold);
-        let over: Vec<Flood> = over.by_ref().collect();
-        for flood in over {
+        for flood in self.floods.extract_if(.., |of| now.saturating_sub(of.seen) >= hold) {
             let key = bits(flood.victim);
             if let Some(destination) = self.destinations.get_mut(&key) {
                 destination.floods &= !(1 << flood.kind as usize);
