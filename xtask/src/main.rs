@@ -24,7 +24,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   test [--only STEP] [-- ARGS]   all that must hold before a change goes in; stops at the first failing step
-                                 steps: packages, fmt, clippy, tidy, rustdoc, test, miri, dpdk, generated
+                                 steps: packages, fmt, clippy, tidy, rustdoc, generated, test, miri, dpdk
                                  ARGS go to STEP's command; without --only, to `cargo test`
   tidy                           the project's own rules, such as: crates import lower floors only
   docs [--book]                  write the generated pages, and build the book into target/book if mdbook is installed;

@@ -17,10 +17,10 @@ const STEPS: [Step; 9] = [
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: |_| tidy::run() },
     Step { name: "rustdoc", run: rustdoc },
+    Step { name: "generated", run: |_| generated() },
     Step { name: "test", run: test },
     Step { name: "miri", run: miri },
     Step { name: "dpdk", run: dpdk },
-    Step { name: "generated", run: |_| generated() },
 ];
 
 /// Runs all steps, or only one; `args` go to the one, or to the step `test`.

@@ -21,12 +21,10 @@ element! {
     /// FloodDetector([KEYWORDS]) -- detects floods of packets, and tells their packets from others
     ///
     /// Expects Ethernet frames, with VLAN tags or without, and passes them unchanged. Counts packets by destination and
-    /// kind, and judges the last second four times a second. To a destination there is
-    ///
-    /// - a `syn-flood` if SYN_RATE SYNs came or more, and less than half as many FINs and RSTs;
-    /// - a `udp-flood`, `icmp-flood` or `packet-flood` if UDP_RATE, ICMP_RATE or RATE packets came or more (the last
-    ///   for all that is not UDP, ICMP or a SYN), FACTOR times as many as usual, from SOURCES sources or more of which
-    ///   none has three quarters.
+    /// kind, and judges the last second four times a second. To a destination there is a `syn-flood` if SYN_RATE SYNs
+    /// came or more, and less than half as many FINs and RSTs. There is a `udp-flood`, `icmp-flood` or `packet-flood`
+    /// if UDP_RATE, ICMP_RATE or RATE packets came or more (the last for all that is not UDP, ICMP or a SYN), FACTOR
+    /// times as many as usual, from SOURCES sources or more of which none has three quarters.
     ///
     /// In all there is a `distributed-flood` if the entropy of sources rises and that of destinations falls, both far
     /// more than usual, while twice as many packets come (Lakhina et al. 2005). What is usual is known after 10
