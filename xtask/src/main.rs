@@ -39,8 +39,9 @@ usage: cargo xtask TASK
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
                                  then flood a firewall with ten million SYNs,
                                  compare elements with their models on fifty times as many packets as tests do, new ones,
-                                 and take thousands of chains, put together at random, through all targets, and compare
-                                 as many random linear programs with what glpsol finds
+                                 and take thousands of chains, put together at random, through all targets, compare
+                                 as many random linear programs with what glpsol finds, and change what is in the corpora
+                                 of parsers 20,000 times at random
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
                                  (docs/lemur.md and docs/metron-placement.md), ironside (docs/ironside.md and
@@ -106,7 +107,9 @@ fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "2000"))?;
     let test = ["test", "--release", "--package", "catena-placement", "--test", "linear"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "3000"))
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "3000"))?;
+    let test = ["test", "--release", "--package", "catena-fuzz", "--test", "changed"];
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "20000"))
 }
 
 /// Papers whose experiments a bench of the crate `bench` repeats, or for `ironside` the program itself.
