@@ -9,14 +9,20 @@
 // With two inputs and outputs, 0 to 0 is the path from clients to servers, 1 to 1 that from servers to clients. With
 // one of each, VIP distinguishes them. Answers must come back through here: SOURCE sees to it where routes do not.
 //
-// Ethernet headers stay as they are. Other packets pass unchanged. New flows without an active server are dropped as
-// `no-backend`. Whether servers live is for others to watch, who call the handlers: BackendProbe does.
+// Ethernet headers stay as they are. Other packets pass unchanged. Whether servers live is for others to watch, who call the
+// handlers: BackendProbe does.
+//
+// While no server is active, packets that would begin a flow are rejected: TCP with a reset, UDP with an ICMP error (port
+// unreachable), both from the address that was asked and to the Ethernet address that the frame came from. So clients
+// turn elsewhere at once, as if a server was there and its service was not, instead of waiting for a timeout.
 //
 // = KEYWORDS
 //
 // POLICY (word, default maglev): maglev, source-hash, round-robin or least-connections; see BackendMapper.
 // VIP (address or network, default 0.0.0.0/0): the addresses that clients ask.
 // SOURCE (address and range of ports): what flows to servers get as source, such as `SOURCE 10.0.0.254 1024-65535`.
+// NO_BACKEND (word, default reject): reject, as above, or drop, which drops as `no-backend`.
+// REJECT_RATE (number, default 1000): resets and ICMP errors a second; what exceeds it is discarded.
 // SIZE (number, default 16381): slots of the table of hashes, a prime.
 // MTU (number, default 1500): the longest IP packet that is sent.
 // MAPPING_CAPACITY, TCP_TIMEOUT, UDP_TIMEOUT and others: those of IPRewriter.
@@ -41,16 +47,22 @@
 //
 // = SEE ALSO
 //
-// BackendMapper, BackendProbe, IPRewriter, NAPT
+// BackendMapper, BackendProbe, IPRewriter, TCPReset, ICMPError, NAPT
 
-elementclass LB { $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, __REST__ $options |
-  servers :: BackendMapper(${source:-- -} - - 0 1, BACKENDS $backends, POLICY ${policy:-maglev}, SIZE ${size:-16381});
+elementclass LB { $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, NO_BACKEND $none,
+                  REJECT_RATE $rate, __REST__ $options |
+  servers :: BackendMapper(${source:-- -} - - 0 1, BACKENDS $backends, POLICY ${policy:-maglev}, SIZE ${size:-16381},
+    NO_BACKEND ${none:-reject} 2);
   flows :: IPRewriter(servers, pass 1, $options);
 
   out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [0] output;
   back :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> [1] output;
   flows[0] -> out;
   flows[1] -> back;
+  flows[2] -> rejected :: RatedSplitter(${rate:-1000}) -> rejected_kind :: IPClassifier(tcp, -);
+  rejected[1] -> Discard;
+  rejected_kind[0] -> TCPReset -> Unstrip(14) -> mirror :: EtherMirror -> [1] output;
+  rejected_kind[1] -> ICMPError(-, unreachable, port, SET_FIX_ANNO false, LINK 14) -> Unstrip(14) -> mirror;
 
   input[0] -> coming :: Classifier(12/0800, -);
   coming[0] -> Strip(14) -> CheckIPHeader -> IPReassembler
@@ -68,12 +80,18 @@ elementclass LB { $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $siz
   leaving_errors[1] -> back;
   leaving_kind[2] -> back;
   leaving[1] -> [1] output;
-|| $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, __REST__ $options |
-  servers :: BackendMapper(${source:-- -} - - 0 0, BACKENDS $backends, POLICY ${policy:-maglev}, SIZE ${size:-16381});
+|| $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, NO_BACKEND $none,
+   REJECT_RATE $rate, __REST__ $options |
+  servers :: BackendMapper(${source:-- -} - - 0 0, BACKENDS $backends, POLICY ${policy:-maglev}, SIZE ${size:-16381},
+    NO_BACKEND ${none:-reject} 1);
   flows :: IPRewriter(servers, pass 0, $options);
 
   out :: IPFragmenter(${mtu:-1500}, HONOR_DF false) -> Unstrip(14) -> output;
-  flows -> out;
+  flows[0] -> out;
+  flows[1] -> rejected :: RatedSplitter(${rate:-1000}) -> rejected_kind :: IPClassifier(tcp, -);
+  rejected[1] -> Discard;
+  rejected_kind[0] -> TCPReset -> Unstrip(14) -> mirror :: EtherMirror -> output;
+  rejected_kind[1] -> ICMPError(-, unreachable, port, SET_FIX_ANNO false, LINK 14) -> Unstrip(14) -> mirror;
 
   input -> kind :: Classifier(12/0800, -);
   kind[0] -> Strip(14) -> CheckIPHeader -> IPReassembler

@@ -2,7 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use ir::field::{anno, icmp, ip, meta};
+use click::config::Argument;
+use ir::field::{Base, anno, icmp, ip, meta};
 use ir::model::{Block, Reg, StateKind, StateRef};
 use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason};
 use net::wire::icmpv4;
@@ -11,7 +12,7 @@ use net::wire::ipv4::Options;
 use net::wire::{Icmpv4, Ipv4};
 use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
 
-use crate::argument::{Ip, parse_integer, parse_value};
+use crate::argument::{FromArgument, Ip, parse_integer, parse_value};
 use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -19,6 +20,7 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NETWORK, NO_HEADER};
 use crate::ip::ip_options::{self, Walk};
+use crate::names::Names;
 
 element! {
     /// ICMPError(SRC, TYPE [, CODE, BADADDRS, KEYWORDS]) -- answers packets with ICMP errors
@@ -29,7 +31,8 @@ element! {
     /// addresses, later fragments, and packets whose source is not a single host; they are
     /// dropped. A source route is reversed into the message. The message has the source SRC,
     /// fresh annotations except for its destination address, and the fix-IP-source annotation,
-    /// so that FixIPSrc puts in the address of the interface that it leaves on.
+    /// so that FixIPSrc puts in the address of the interface that it leaves on. With `-` for SRC, its source is the
+    /// packet's destination, as if that host answered.
     ///
     /// TYPE is unreachable, sourcequench, redirect, timeexceeded, parameterproblem or its number;
     /// CODE is a code of that type by name (net, host, protocol, port, needfrag, transit,
@@ -42,6 +45,8 @@ element! {
     /// MTU (number, default 576): length of the longest message in bytes.
     /// PMTU (number, default 0): next-hop MTU in "fragmentation needed" messages (RFC 1191).
     /// SET_FIX_ANNO (bool, default true): whether the fix-IP-source annotation is set.
+    /// LINK (number, default 0): bytes of the link-layer header, 32 at the most, that stay in front of the IP header, for
+    /// Unstrip. With `LINK 14`, EtherMirror sends the message back.
     ///
     /// = HANDLERS
     ///
@@ -61,20 +66,40 @@ element! {
             ("10.0.0.1, timeexceeded, transit, 18.26.4.9 10.0.0.2, MTU 100", 1, 1),
             ("10.0.0.1, 3, needfrag, PMTU 1400, SET_FIX_ANNO false, MTU 20", 1, 1),
             ("10.0.0.1, redirect, host", 1, 1),
-            ("10.0.0.1, parameterproblem", 1, 1)
+            ("10.0.0.1, parameterproblem", 1, 1),
+            ("-, unreachable, port, LINK 14", 1, 1),
+            ("-, unreachable, port, LINK 32, MTU 60", 1, 1)
         ]
+    }
+}
+
+/// The address that messages come from; none, written `-`, is the packet's destination.
+#[derive(Clone, Copy, Default)]
+struct Source(Option<Ipv4Addr>);
+
+impl FromArgument for Source {
+    const EXPECTED: &'static str = "an IP address such as 10.0.0.1, or -";
+
+    fn from_argument(word: &Argument, names: &Names, scope: &str) -> Result<Self, String> {
+        match word.text.as_str() {
+            "-" => Ok(Self(None)),
+            _ => Ip::from_argument(word, names, scope).map(|address| Self(Some(address.0))),
+        }
     }
 }
 
 /// See [`ICMPError::CLASS`].
 pub(crate) struct ICMPError {
-    source: Ipv4Addr,
+    /// None for the packet's destination.
+    source: Option<Ipv4Addr>,
     message_type: u8,
     code: u8,
     bad_addresses: Vec<u32>,
     mtu: u16,
     path_mtu: u16,
     fix_source: bool,
+    /// Bytes of the link-layer header that stay in front.
+    link: u8,
     /// Identification of the next message of any ICMPError.
     id: Cells,
 }
@@ -101,14 +126,24 @@ const FRAGMENTATION_NEEDED: u8 = 4;
 
 /// Bytes of IP and ICMP headers of a message without options.
 const HEADERS: usize = 28;
+/// Bytes of a link-layer header that may stay.
+const MOST_LINK: usize = 32;
 
 impl ICMPError {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let id = Cells::clone(&cx.common(OWNER, || Cells::new([1])));
         let span = cx.span();
-        let mut arguments =
-            cx.arguments(&["SRC", "TYPE", "CODE", "BADADDRS", "MTU", "PMTU", "SET_FIX_ANNO"]);
-        let source: Ip = arguments.required("SRC");
+        let mut arguments = cx.arguments(&[
+            "SRC",
+            "TYPE",
+            "CODE",
+            "BADADDRS",
+            "MTU",
+            "PMTU",
+            "SET_FIX_ANNO",
+            "LINK",
+        ]);
+        let source: Source = arguments.required("SRC");
         let message_type = match arguments.keyword_argument("TYPE").or_else(|| arguments.next_raw())
         {
             Some(word) => {
@@ -151,9 +186,14 @@ impl ICMPError {
         let mtu = arguments.keyword("MTU").unwrap_or(576);
         let path_mtu = arguments.keyword("PMTU").unwrap_or(0);
         let fix_source = arguments.keyword("SET_FIX_ANNO").unwrap_or(true);
+        let link: u8 = arguments.keyword("LINK").unwrap_or(0);
+        if usize::from(link) > MOST_LINK {
+            let message = format!("LINK is {MOST_LINK} at the most");
+            arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
+        }
         arguments.finish()?;
         let source = source.0;
-        Ok(Self { source, message_type, code, bad_addresses, mtu, path_mtu, fix_source, id })
+        Ok(Self { source, message_type, code, bad_addresses, mtu, path_mtu, fix_source, link, id })
     }
 
     /// Addresses of single hosts.
@@ -165,6 +205,11 @@ impl ICMPError {
     fn is_source(&self, address: u32) -> bool {
         let network = address >> 24;
         self.is_unicast(address) && network != 0 && network != 127 && network < 0xf0
+    }
+
+    /// Bytes that a message has room for: with its link-layer header, it is no longer than packets may be.
+    fn room(&self) -> u16 {
+        self.mtu.min(u16::MAX - u16::from(self.link))
     }
 
     /// The second word of the ICMP header.
@@ -218,7 +263,8 @@ impl ICMPError {
         let option = route.map_or(&[][..], |r| r.reverse(options.as_bytes(), &mut reversed));
         let headers = HEADERS + option.len();
         let second = self.rest(packet.annotations());
-        let quoted = ip.bytes().len().min(usize::from(self.mtu).saturating_sub(headers));
+        let quoted = ip.bytes().len().min(usize::from(self.room()).saturating_sub(headers));
+        let from = self.source.unwrap_or(ip.dst());
         let start = packet.header_offset(Header::Network).unwrap_or(0);
         if start >= 0 {
             packet.pull(start as usize)
@@ -226,7 +272,14 @@ impl ICMPError {
             packet.push(start.unsigned_abs())
         }
         packet.truncate(quoted);
+        let mut link = [0; MOST_LINK];
+        let link = &mut link[..usize::from(self.link)];
+        packet.push(link.len());
+        link.copy_from_slice(&packet.data()[..link.len()]);
+        // The message, behind the same header.
         packet.push(headers);
+        packet.data_mut()[..link.len()].copy_from_slice(link);
+        packet.pull(link.len());
         let id = self.id.get(0) as u16;
         self.id.set(0, id.wrapping_add(1).into());
 
@@ -240,7 +293,7 @@ impl ICMPError {
             ip.set_id(id);
             ip.set_ttl(200);
             ip.set_protocol(ICMP);
-            ip.set_src(self.source);
+            ip.set_src(from);
             ip.set_dst(to);
             ip.options_mut().copy_from_slice(option);
             ip.fill_checksum();
@@ -341,7 +394,7 @@ impl Element for ICMPError {
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         Ok(match handler {
-            "src" => self.source.to_string(),
+            "src" => self.source.map_or_else(|| "-".to_string(), |source| source.to_string()),
             "mtu" => self.mtu.to_string(),
             _ => self.path_mtu.to_string(),
         })
@@ -349,7 +402,7 @@ impl Element for ICMPError {
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "src" => self.source = parse_value::<Ip>(value)?.0,
+            "src" => self.source = parse_value::<Source>(value)?.0,
             "mtu" => self.mtu = parse_value(value)?,
             _ => self.path_mtu = parse_value(value)?,
         }
@@ -370,6 +423,12 @@ const OPTIONS: Walk = Walk::new(5);
 const fn address(k: u16) -> Reg {
     Reg(9 + k)
 }
+/// Source of the message.
+const FROM: Reg = Reg(18);
+/// The link-layer header, 16 bytes each.
+const fn link(chunk: u16) -> Reg {
+    Reg(19 + chunk)
+}
 /// Number of addresses that an option can hold.
 const MAX_ADDRESSES: u16 = 9;
 
@@ -386,6 +445,7 @@ impl ICMPError {
 
     fn block(&self, id: StateRef) -> Block {
         let (hosts, sources) = self.hosts();
+        let from = self.source.map_or_else(|| FROM.into(), |source| Expr::from(source.to_bits()));
         let drop_when = |cond: Cond, reason| Op::when(cond, vec![Op::Drop(reason)]);
         let errors = (0..=255u8).filter(|&t| icmpv4::is_error(t)).map(|t| (t.into(), t.into()));
         let error = icmp::TYPE.is_in(IntervalSet::from_intervals(errors.collect()));
@@ -415,15 +475,31 @@ impl ICMPError {
             Op::Let(SECOND, second),
             Op::Let(OPTION, 0u8.into()),
         ]);
+        block.extend(self.source.is_none().then(|| Op::Let(FROM, ip::DST.get())));
         block.extend(self.find_route());
-        let room = Expr::from(self.mtu).max(Expr::from(OPTION) + HEADERS) - OPTION - HEADERS;
+        let room = Expr::from(self.room()).max(Expr::from(OPTION) + HEADERS) - OPTION - HEADERS;
         block.extend([
             // The message: new headers, and the start of the packet behind them.
             Op::pull(Expr::Position(Header::Network)),
             Op::Truncate(room),
+        ]);
+        let bytes = i32::from(self.link);
+        if self.link > 0 {
+            block.push(Op::pull(-bytes));
+            block.extend(self.link_chunks().map(|(reg, field)| Op::Let(reg, field.get())));
+            block.push(Op::pull(bytes));
+        }
+        block.extend([
             Op::Read(ID, id, 0u8.into()),
             Op::Write(id, 0u8.into(), Expr::from(ID) + 1u8),
             Op::pull(Expr::from(0u8) - OPTION - HEADERS),
+        ]);
+        if self.link > 0 {
+            block.push(Op::pull(-bytes));
+            block.extend(self.link_chunks().map(|(reg, field)| field.set(reg)));
+            block.push(Op::pull(bytes));
+        }
+        block.extend([
             Op::Fresh,
             Op::Mark(Header::Network, 0u8.into()),
             Op::Mark(Header::Transport, Expr::from(OPTION) + 20u8),
@@ -434,7 +510,7 @@ impl ICMPError {
             ip::FLAGS_FRAG.set(0u8),
             ip::TTL.set(200u8),
             ip::PROTO.set(ICMP),
-            ip::SRC.set(self.source.to_bits()),
+            ip::SRC.set(from),
             ip::DST.set(TO),
         ]);
         block.push(Op::when(Expr::from(OPTION).gt(0u8), put_route()));
@@ -452,6 +528,15 @@ impl ICMPError {
             Op::emit(0u8),
         ]);
         block
+    }
+
+    /// The link-layer header in front of the data, by register.
+    fn link_chunks(&self) -> impl Iterator<Item = (Reg, Field)> {
+        let length = u16::from(self.link);
+        (0..length.div_ceil(16)).map(move |chunk| {
+            let bytes = (length - 16 * chunk).min(16);
+            (link(chunk), Field::bytes(Base::Data, 16 * chunk, bytes))
+        })
     }
 
     /// Looks for a source route as [`SourceRoute::find`] does and remembers it reversed.

@@ -25,7 +25,8 @@ element! {
     /// and its port the destination port if one is written. PATTERN changes the source; `- - - -`
     /// leaves it. A flow keeps its backend, whatever happens to others.
     ///
-    /// Without an active backend, new flows are dropped as `no-backend`.
+    /// Without an active backend, packets that would begin a flow are dropped as `no-backend`, or leave on an output of
+    /// the rewriter.
     ///
     /// = KEYWORDS
     ///
@@ -39,6 +40,9 @@ element! {
     /// least-connections: the one that has the fewest flows in the rewriter's table, divided by its weight.
     /// SIZE (number, default 16381): slots of the table, a prime; the weights of all backends are at most so many. Shares
     /// are within 5 % of what weights say while SIZE is 100 times the sum of all weights.
+    /// NO_BACKEND (`drop` or `reject`, and an output, default drop): what becomes of packets that would begin a flow
+    /// while no backend is active. With `reject 2` they leave unchanged on the rewriter's output 2, where TCPReset and
+    /// ICMPError can answer them.
     ///
     /// = HANDLERS
     ///
@@ -56,7 +60,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// BackendProbe, IPRewriter, RoundRobinIPMapper, SourceIPHashMapper
+    /// BackendProbe, IPRewriter, TCPReset, ICMPError, RoundRobinIPMapper, SourceIPHashMapper
     BackendMapper { category: Nat, ports: "0/0", processing: "a/a", samples: [] }
 }
 
@@ -97,10 +101,30 @@ fn backends(list: Option<&Argument>, arguments: &mut Arguments<'_, '_>) -> Vec<W
     backends
 }
 
+/// The output of packets without a backend that NO_BACKEND names, if they are not dropped.
+fn rejects_to(argument: &Argument, arguments: &mut Arguments<'_, '_>) -> Option<u16> {
+    let words: Vec<Argument> = argument.words().collect();
+    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    match words[..] {
+        // A compound hands on the user's word with its own output behind it.
+        ["drop"] => return None,
+        ["drop", output] if output.parse::<u16>().is_ok() => return None,
+        ["reject", output] if output.parse::<u16>().is_ok() => return output.parse().ok(),
+        _ => {}
+    }
+    let word = words.first().unwrap_or(&"");
+    let message = match *word {
+        "drop" | "reject" => format!("'{}' names no output of the rewriter", argument.text),
+        _ => format!("'{word}' is not what becomes of packets: drop or reject"),
+    };
+    arguments.error(argument, message);
+    None
+}
+
 impl BackendMapper {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (name, span) = (cx.name().to_string(), cx.span());
-        let mut arguments = cx.arguments(&["BACKENDS", "POLICY", "SIZE"]);
+        let mut arguments = cx.arguments(&["BACKENDS", "POLICY", "SIZE", "NO_BACKEND"]);
         let list = arguments.keyword_argument("BACKENDS");
         let backends = backends(list.as_ref(), &mut arguments);
         let mut policy = Policy::Maglev;
@@ -122,6 +146,9 @@ impl BackendMapper {
                 size = SIZE;
             }
         }
+        let rejects_to = arguments
+            .keyword_argument("NO_BACKEND")
+            .and_then(|argument| rejects_to(&argument, &mut arguments));
         arguments.claim("SIZE", 2 * size as u64);
         let mut own = Vec::new();
         let pattern = arguments.next_raw();
@@ -135,7 +162,8 @@ impl BackendMapper {
         }
         let own = Rc::new(Patterns::new(&name, own));
         let mapped = Vec::from_iter(parsed.map(|parsed| parsed.resolve(&own)));
-        let all = Backends::new(policy, size, &backends);
+        let mut all = Backends::new(policy, size, &backends);
+        all.rejects_to = rejects_to;
         let weight: usize = backends.iter().map(|of| usize::from(of.weight)).sum();
         if let (Some(list), true) = (&list, weight > all.most()) {
             let message = format!("the weights of all are {} at the most; see SIZE", all.most());

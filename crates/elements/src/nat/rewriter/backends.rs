@@ -155,6 +155,8 @@ pub(crate) struct Backends {
     table: RefCell<Box<[u16]>>,
     turn: Cell<u64>,
     users: Users,
+    /// The rewriters' output of packets that would begin a flow while none is active; without it, they are dropped.
+    pub(crate) rejects_to: Option<u16>,
 }
 
 impl std::fmt::Debug for Backends {
@@ -229,6 +231,7 @@ impl Backends {
             table: RefCell::new(vec![0; size].into_boxed_slice()),
             turn: Cell::new(0),
             users: Users::default(),
+            rejects_to: None,
         };
         all.spread();
         all

@@ -312,7 +312,7 @@ fn specification(
                     let outputs = arguments.cx().outputs();
                     let ports = mapper.mapped.iter().flat_map(|m| [m.ports.forward, m.ports.reply]);
                     let well =
-                        ports.max().is_none_or(|p| check_output(p, outputs, first, arguments));
+                        ports.chain(mapper.rejects_to()).max().is_none_or(|p| check_output(p, outputs, first, arguments));
                     if well && is_plain(&mapper) {
                         // With a turn of its own, as if the pattern was written here.
                         own.push(mapper.mapped[0].pattern.pattern().clone());

@@ -175,6 +175,14 @@ impl Mapper {
         chosen.ok_or(EXHAUSTED)
     }
 
+    /// The output of packets for which no backend is active; without it, they are dropped.
+    pub(crate) fn rejects_to(&self) -> Option<u16> {
+        match &self.choice {
+            Choice::Backends(backends) => backends.rejects_to,
+            _ => None,
+        }
+    }
+
     /// The pool that it has instead of patterns.
     pub(crate) fn pool(&self) -> Option<&Pool> {
         match &self.choice {

@@ -374,7 +374,10 @@ impl<'a> Builder<'a> {
             }
             Action::Map(mapper) => {
                 let fail = self.fail(input, EXHAUSTED);
-                let none = self.fail(input, NO_BACKEND);
+                let none = match mapper.rejects_to() {
+                    Some(output) => vec![Op::emit(output)],
+                    None => self.fail(input, NO_BACKEND),
+                };
                 (mapper.model(self, fail, none), FORWARD.into(), REPLY.into())
             }
         };

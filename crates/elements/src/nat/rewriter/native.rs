@@ -9,6 +9,7 @@ use ir::{Model, Reason};
 use net::annotation::DST_IP;
 use net::{Batch, Packet};
 
+use super::backends::NO_BACKEND;
 use super::pattern::New;
 use super::{
     Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE, Ports,
@@ -313,7 +314,11 @@ impl Common {
             }
             Action::Map(mapper) => {
                 let chosen = mapper.choose(&new, &mut set.table, now, &mut random);
-                return chosen.map_err(|reason| self.fail(input, reason));
+                let rejects_to = mapper.rejects_to();
+                return chosen.map_err(|reason| match rejects_to {
+                    Some(output) if reason == NO_BACKEND => Verdict::To(usize::from(output)),
+                    _ => self.fail(input, reason),
+                });
             }
             Action::Inbound(mapper) => {
                 let let_in = mapper.pool().and_then(|pool| pool.let_in(&new, &mut set.table));
