@@ -311,8 +311,10 @@ fn specification(
                 (Some(mapper), _) if rest.is_empty() => {
                     let outputs = arguments.cx().outputs();
                     let ports = mapper.mapped.iter().flat_map(|m| [m.ports.forward, m.ports.reply]);
-                    let well =
-                        ports.chain(mapper.rejects_to()).max().is_none_or(|p| check_output(p, outputs, first, arguments));
+                    let well = ports
+                        .chain(mapper.rejects_to())
+                        .max()
+                        .is_none_or(|p| check_output(p, outputs, first, arguments));
                     if well && is_plain(&mapper) {
                         // With a turn of its own, as if the pattern was written here.
                         own.push(mapper.mapped[0].pattern.pattern().clone());
