@@ -9,8 +9,7 @@
 // With two inputs and outputs, 0 to 0 is the path from clients to servers, 1 to 1 that from servers to clients. With
 // one of each, VIP distinguishes them. Answers must come back through here: SOURCE sees to it where routes do not.
 //
-// Ethernet headers stay as they are. Other packets pass unchanged. Whether servers live is for others to watch, who call the
-// handlers: BackendProbe does.
+// Ethernet headers stay as they are. Other packets pass unchanged. HealthCheck behind it drains servers that do not answer.
 //
 // While no server is active, packets that would begin a flow are rejected: TCP with a reset, UDP with an ICMP error (port
 // unreachable), both from the address that was asked and to the Ethernet address that the frame came from. So clients
@@ -47,7 +46,7 @@
 //
 // = SEE ALSO
 //
-// BackendMapper, BackendProbe, IPRewriter, TCPReset, ICMPError, NAPT
+// HealthCheck, BackendMapper, BackendProbe, IPRewriter, TCPReset, ICMPError, NAPT
 
 elementclass LB { $backends, POLICY $policy, VIP $vip, SOURCE $source, SIZE $size, MTU $mtu, NO_BACKEND $none,
                   REJECT_RATE $rate, __REST__ $options |

@@ -46,6 +46,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("GRETunnel", "gre_tunnel.click", include_str!("../../../nf/gre_tunnel.click")),
     function("GTPDetunnel", "gtp_detunnel.click", include_str!("../../../nf/gtp_detunnel.click")),
     function("GTPTunnel", "gtp_tunnel.click", include_str!("../../../nf/gtp_tunnel.click")),
+    function("HealthCheck", "health_check.click", include_str!("../../../nf/health_check.click")),
     function(
         "IPIPDetunnel",
         "ipip_detunnel.click",

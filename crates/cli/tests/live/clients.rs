@@ -1,6 +1,7 @@
 //! Real clients and servers (curl, nginx and iperf3) speak through network functions, and get all bytes as they were sent.
 
 mod balanced;
+mod checked;
 mod refused;
 mod served;
 
@@ -59,6 +60,16 @@ impl Clients {
     /// The path of a file of the test.
     fn path(&self, name: &str) -> PathBuf {
         self.lab.folder().join(name)
+    }
+
+    /// Has connections stay busy: what a client does not read, its server has to keep.
+    fn keep_busy(&self) {
+        for host in ["left", "right"] {
+            for buffer in ["tcp_rmem", "tcp_wmem"] {
+                let set = format!("echo 4096 65536 131072 > /proc/sys/net/ipv4/{buffer}");
+                self.lab.on(host, "sh", &["-c", &set]);
+            }
+        }
     }
 
     /// Runs curl on the left; what it wrote.

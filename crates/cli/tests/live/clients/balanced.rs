@@ -12,14 +12,14 @@ use crate::CATENA;
 use crate::traffic::BOUND;
 
 /// A curl that has begun to load the large file, and waits for the test to read on.
-struct Loading {
+pub(super) struct Loading {
     curl: Process,
     headers: std::path::PathBuf,
 }
 
 impl Loading {
     /// Begins, and waits for the first byte.
-    fn begin(clients: &Clients, number: usize) -> Self {
+    pub(super) fn begin(clients: &Clients, number: usize) -> Self {
         let headers = clients.path(&format!("headers{number}"));
         let mut command = clients.lab.command("left", "curl");
         command.args(["-sS", "--no-buffer", "--max-time", "300", "-D"]).arg(&headers);
@@ -32,12 +32,12 @@ impl Loading {
     }
 
     /// The server's address.
-    fn server(&self) -> String {
+    pub(super) fn server(&self) -> String {
         server(&self.headers)
     }
 
     /// Loads the rest.
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         let mut rest = Vec::new();
         self.curl.output.as_mut().unwrap().read_to_end(&mut rest).unwrap();
         assert!(rest == bytes(LARGE)[1..], "bytes changed, or {} of {LARGE} came", rest.len() + 1);
@@ -53,7 +53,7 @@ fn server(headers: &Path) -> String {
 }
 
 /// Which servers answer so many new connections, and how many each.
-fn answers(clients: &Clients, count: usize) -> Vec<(String, usize)> {
+pub(super) fn answers(clients: &Clients, count: usize) -> Vec<(String, usize)> {
     let headers = clients.path("headers");
     let mut servers: Vec<(String, usize)> = Vec::new();
     for _ in 0..count {
@@ -84,13 +84,7 @@ fn backends_are_drained_and_added_under_load_without_a_reset() {
     };
     for mode in ["af-xdp", "af-packet-mmsg"] {
         let clients = Clients::new();
-        for host in ["left", "right"] {
-            // What a client does not read, its server has to keep: connections stay busy.
-            for buffer in ["tcp_rmem", "tcp_wmem"] {
-                let set = format!("echo 4096 65536 131072 > /proc/sys/net/ipv4/{buffer}");
-                clients.lab.on(host, "sh", &["-c", &set]);
-            }
-        }
+        clients.keep_busy();
         let socket = clients.path("ctl.sock");
         let chain = between("nf :: LB(10.2.0.2 10.2.0.3, VIP 10.2.0.100, POLICY round-robin);");
         let control = ["--io", mode, "--control", socket.to_str().unwrap()];

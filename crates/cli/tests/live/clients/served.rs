@@ -16,15 +16,23 @@ impl Server {
     /// of the folder `www`, and answers `/echo/...` with host and path.
     #[track_caller]
     pub(super) fn start(clients: &Clients) -> Self {
+        Self::start_at(clients, "0.0.0.0")
+    }
+
+    /// The same on one address of the host.
+    #[track_caller]
+    pub(super) fn start_at(clients: &Clients, address: &str) -> Self {
         certify(clients);
         std::fs::create_dir_all(clients.path("www")).unwrap();
         let folder = clients.path("").display().to_string();
         let configuration = include_str!("nginx.conf").replace("FOLDER/", &folder);
-        let file = clients.path("nginx.conf");
+        let configuration = configuration.replace("listen ", &format!("listen {address}:"));
+        let configuration = configuration.replace("nginx.pid", &format!("{address}.pid"));
+        let file = clients.path(&format!("{address}.conf"));
         std::fs::write(&file, configuration).unwrap();
         let mut command = clients.lab.command("right", "nginx");
         command.args(["-e", "stderr", "-p", &folder, "-c"]).arg(&file);
-        Self::wait(command, clients, "0.0.0.0:443")
+        Self::wait(command, clients, &format!("{address}:443"))
     }
 
     /// iperf3 on an address.
