@@ -110,6 +110,13 @@ const CASES: &[Case] = &[
         |n| vec![(0, to_next_hop6(n))],
     ),
     native(
+        "hosts of a translator",
+        "hosts :: IP6HostMapper(CAPACITY 4096);
+         Idle -> t :: MarkIP6Header -> ProtocolTranslator64(hosts, 64:ff9b::/96) -> Discard;",
+        4096,
+        |n| vec![(0, from_host6(n))],
+    ),
+    native(
         "addresses of a switch",
         "Idle -> t :: EtherSwitch -> Discard; Idle -> [1] t [1] -> Discard;",
         65_536,
@@ -364,6 +371,13 @@ fn to_next_hop6(n: u32) -> Vec<u8> {
     notation::parse(&text).expect("the words are right")
 }
 
+/// A packet of a host in a network of its own to one of IPv4.
+fn from_host6(n: u32) -> Vec<u8> {
+    let host = format!("fd00:0:{:x}:{:x}::1", n >> 16, n & 0xffff);
+    let text = format!("bare udp [{host}]:1 > [64:ff9b::808:808]:2");
+    notation::parse(&text).expect("the words are right")
+}
+
 fn advertisement(n: u32) -> Vec<u8> {
     let (high, low) = (n >> 16, n & 0xffff);
     let text = format!(
@@ -463,6 +477,7 @@ counted! {
     counted_g0 counted_g1 counted_g2 counted_g3 counted_g4 counted_g5 counted_g6 counted_g7
     counted_h0 counted_h1 counted_h2 counted_h3 counted_h4 counted_h5 counted_h6 counted_h7
     counted_i0 counted_i1 counted_i2 counted_i3 counted_i4 counted_i5 counted_i6 counted_i7
+    counted_j0 counted_j1 counted_j2 counted_j3 counted_j4 counted_j5 counted_j6 counted_j7
 }
 
 /// Fills all tables.

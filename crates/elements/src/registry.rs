@@ -81,6 +81,7 @@ macro_rules! classes {
             nat::icmp_rewriter::ICMPRewriter,
             ip6::ip6_encap::IP6Encap,
             ip6::dec_ip6_hlim::IP6Fragmenter,
+            ip6::ip6_host_mapper::IP6HostMapper,
             ip6::dec_ip6_hlim::IP6Mirror,
             ip6::ip6_nd_advertiser::IP6NDAdvertiser,
             ip6::ip6_nd_solicitor::IP6NDSolicitor,

@@ -1,7 +1,7 @@
 //! Chains on links of the kernel's: two hosts and the one between them that runs a chain.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -101,7 +101,14 @@ impl Lab {
     /// The same between other hosts, of which the second has the address.
     #[track_caller]
     pub fn exchange_between(&self, hosts: [&str; 2], address: &'static str, count: usize) {
+        self.exchange_by(hosts, [address; 2], count);
+    }
+
+    /// The same where the second host has the first address, and the client knows it by the second.
+    #[track_caller]
+    pub fn exchange_by(&self, hosts: [&str; 2], addresses: [&'static str; 2], count: usize) {
         let [client, server] = hosts;
+        let [address, known] = addresses;
         let patient = |stream: &TcpStream| {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -109,7 +116,7 @@ impl Lab {
         let (to, from) = channel();
         let server = self.at(server, move || {
             let listener = TcpListener::bind((address, 0)).unwrap();
-            to.send(listener.local_addr().unwrap()).unwrap();
+            to.send(listener.local_addr().unwrap().port()).unwrap();
             let (mut stream, _) = listener.accept().unwrap();
             patient(&stream);
             let mut received = vec![0; count];
@@ -118,7 +125,8 @@ impl Lab {
             received
         });
         let client = self.at(client, move || {
-            let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
+            let server = (known.parse::<IpAddr>().unwrap(), from.recv().unwrap()).into();
+            let mut stream = TcpStream::connect_timeout(&server, PATIENCE).unwrap();
             patient(&stream);
             stream.write_all(&bytes(count)).unwrap();
             let mut received = vec![0; count];

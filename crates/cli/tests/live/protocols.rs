@@ -1,9 +1,11 @@
 //! What hosts do besides sending whole packets that fit: IPv6, fragments, packets that are too
 //! long for a link, errors on the return path.
 
+use std::net::UdpSocket;
+
 use crate::CATENA;
 use crate::traffic::{ROUTER, in_each_mode, nat};
-use lab::live::{Lab, possible};
+use lab::live::{Lab, PATIENCE, bytes, possible};
 
 const ROUTER6: &str = include_str!("router6.click");
 
@@ -126,4 +128,77 @@ fn af_xdp_works_without_the_drivers_help() {
     };
     assert!(lost("oversize") && !lost("receive-queue-full"), "{summary}");
     assert!(!lab.ip("middle", &["link", "show", "upper0"]).contains("xdp"));
+}
+
+/// A host in IPv6 and one in IPv4, which is [`SERVER`] to the first.
+const NAT64: &str = include_str!("nat64.click");
+
+/// 10.2.0.2.
+const SERVER: &str = "fd64::a02:2";
+
+/// Gives the host on the left an address that it could have made of its Ethernet address.
+fn choose_ipv6_address(lab: &Lab) {
+    lab.on("left", "sh", &["-c", "echo 0 > /proc/sys/net/ipv6/conf/veth0/disable_ipv6"]);
+    lab.ip("left", &["addr", "add", "fd01::a8bb:ccff:fedd:1/64", "dev", "veth0", "nodad"]);
+    lab.ip("left", &["-6", "route", "add", "default", "via", "fd01::1", "dev", "veth0"]);
+}
+
+/// Sends a datagram to the server, which sends it back.
+fn exchange_datagram(lab: &Lab, count: usize) {
+    let (to, from) = std::sync::mpsc::channel();
+    let server = lab.at("right", move || {
+        let socket = UdpSocket::bind("10.2.0.2:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        to.send(socket.local_addr().unwrap().port()).unwrap();
+        let mut buffer = [0; 8000];
+        let (n, peer) = socket.recv_from(&mut buffer).unwrap();
+        socket.send_to(&buffer[..n], peer).unwrap();
+        peer
+    });
+    let client = lab.at("left", move || {
+        let socket = UdpSocket::bind("[::]:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.send_to(&bytes(count), (SERVER, from.recv().unwrap())).unwrap();
+        let mut buffer = [0; 8000];
+        let n = socket.recv(&mut buffer).unwrap();
+        buffer[..n].to_vec()
+    });
+    assert!(client.join().unwrap() == bytes(count), "{count} bytes");
+    assert_eq!(server.join().unwrap().ip().to_string(), "10.2.0.1", "the address is translated");
+}
+
+#[test]
+fn a_host_with_any_ipv6_address_reaches_an_ipv4_server() {
+    in_each_mode(1500, NAT64, |lab, _| {
+        choose_ipv6_address(lab);
+        lab.ping("left", &[SERVER]);
+        lab.exchange_by(["left", "right"], ["10.2.0.2", SERVER], 1_000_000);
+        exchange_datagram(lab, 1200);
+        // In fragments.
+        exchange_datagram(lab, 4000);
+        let told = told_by_ping(lab, &["-t", "1", SERVER]);
+        assert!(told.contains("From fd01::1") && told.contains("Hop limit"), "{told}");
+        // The server tells that nobody listens.
+        let refused = lab.at("left", || {
+            let socket = UdpSocket::bind("[::]:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.connect((SERVER, 9)).unwrap();
+            socket.send(b"hello").unwrap();
+            socket.recv(&mut [0; 8]).unwrap_err().kind()
+        });
+        assert_eq!(refused.join().unwrap(), std::io::ErrorKind::ConnectionRefused);
+    });
+}
+
+/// A router in IPv4 tells what fits its farther link, and the host in IPv6 keeps to it.
+#[test]
+fn a_host_behind_nat64_learns_what_fits_the_path() {
+    let chain = NAT64.replace("$MTU4 1500", "$MTU4 1300");
+    in_each_mode(1500, &chain, |lab, _| {
+        choose_ipv6_address(lab);
+        let told = told_by_ping(lab, &["-s", "1452", "-M", "do", SERVER]);
+        assert!(told.contains("Packet too big: mtu=1320"), "{told}");
+        lab.ip("left", &["-6", "route", "flush", "cache"]);
+        lab.exchange_by(["left", "right"], ["10.2.0.2", SERVER], 300_000);
+    });
 }

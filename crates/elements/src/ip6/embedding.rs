@@ -109,6 +109,11 @@ impl Embedding {
         Ok(embedded.into())
     }
 
+    /// Whether an IPv6 address has the prefix.
+    pub(crate) fn contains(&self, address: Ipv6Addr) -> bool {
+        (address.to_bits() ^ self.bits) >> (128 - self.length) == 0
+    }
+
     /// Why an IPv4 address must not be translated.
     pub(crate) fn refusal(&self, address: Ipv4Addr) -> Option<Reason> {
         let within = |networks: Networks| {
@@ -139,6 +144,12 @@ impl Embedding {
             (address() >> after) << 64u8 | low << (56 - after)
         };
         embedded | self.bits
+    }
+
+    /// Whether the address in a field of 128 bits has the prefix.
+    pub(crate) fn model_contains(&self, address: Field) -> Cond {
+        let prefix = u16::from(self.length);
+        Field::bits(address.base, address.offset, prefix).eq(self.bits >> (128 - prefix))
     }
 
     /// Binds the IPv4 address that a field of 128 bits embeds, or drops the packet.

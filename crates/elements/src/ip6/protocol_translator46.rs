@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use click::config::Argument;
 use ir::field::{anno, icmp, ip, ip6, meta, tcp, udp};
-use ir::model::{Block, Reg};
+use ir::model::{Block, Reg, StateRef};
 use ir::{Base, Cond, Expr, Field, IntervalSet, Model, Op};
 use net::checksum::{Sum, pseudo_header_v6, udp_field};
 use net::wire::Ipv4;
@@ -16,11 +16,14 @@ use crate::argument::FromArgument;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, FRAGMENT, NETWORK, NO_HEADER};
+use crate::ip6::embedding::Embedding;
+use crate::ip6::host_table::{From, NO_HOST};
 use crate::ip6::icmp_translation::{LEAST_MTU, Message, Mtus, NO_MESSAGE, echo4, error4};
 use crate::ip6::ip6_header::ICMP6;
 use crate::ip6::translation::{
-    Embeddings, Headers, ICMP_FRAGMENT, IGMP, LENGTH, NO_CHECKSUM, PROTOCOL, QUOTE, ROUTE, VERSION,
+    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, IGMP, LENGTH, NO_CHECKSUM, PROTOCOL, QUOTE, ROUTE, VERSION,
     checksum_at, drops, header6, headers4, put_word, replace, update_quoted, update_transport,
     updated, word_at,
 };
@@ -34,6 +37,9 @@ element! {
     /// addresses (RFC 6052): sources with the prefix SRC, destinations with DST, which is SRC if it
     /// is not given. Prefixes have 32, 40, 48, 56, 64 or 96 bits; SRC is ::ffff:0:0/96 by default,
     /// that of IPv4-mapped addresses. The destination annotation becomes the IPv6 destination.
+    ///
+    /// DST may also name an IP6HostMapper: destinations stand for the hosts that it has bound, and
+    /// packets to others are dropped.
     ///
     /// The type of service and the time-to-live are translated, options are left out. Fragments
     /// get a fragment header; other packets have none, whatever their "don't fragment" bit says.
@@ -66,20 +72,24 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// ProtocolTranslator64, IPFragmenter
+    /// ProtocolTranslator64, IP6HostMapper, IPFragmenter
     ProtocolTranslator46 {
         category: Ip6, ports: "1/1-2", processing: "a/ah",
         samples: [
             ("", 1, 1),
             ("64:ff9b::/96, 2001:db8:a::/96, UDP_ZERO drop", 1, 2),
             ("2001:db8::/40, 2001:db8::/64, TOS false, MTU6 1300", 1, 2),
-        ]
+            ("64:ff9b::/96, law_hosts", 1, 2),
+        ],
+        prelude: "law_hosts :: IP6HostMapper(POOL 10.0.0.0/28);",
     }
 }
 
 /// See [`ProtocolTranslator46::CLASS`].
 pub(crate) struct ProtocolTranslator46 {
-    embeddings: Embeddings,
+    maps: AddressMaps,
+    /// The prefix of sources.
+    servers: Embedding,
     no_checksum: NoChecksum,
     keeps_class: bool,
     mtus: Mtus,
@@ -108,17 +118,20 @@ impl FromArgument for NoChecksum {
 impl ProtocolTranslator46 {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["SRC", "DST", "UDP_ZERO", "TOS", "MTU4", "MTU6"]);
-        let source = arguments.optional("SRC").unwrap_or_default();
-        let destination = arguments.optional("DST").unwrap_or(source);
+        let servers = arguments.optional("SRC").unwrap_or_default();
+        let source = AddressMap::Embedded(servers);
+        let hosts = arguments.next_plain();
+        let destination = AddressMap::hosts("DST", hosts, &mut arguments);
+        let destination = destination.unwrap_or_else(|| source.clone());
         let no_checksum = arguments.keyword("UDP_ZERO").unwrap_or_default();
         let keeps_class = arguments.keyword("TOS").unwrap_or(true);
         let mtus = Mtus::of(&mut arguments);
         arguments.finish()?;
-        let embeddings = Embeddings { source, destination };
-        Ok(Self { embeddings, no_checksum, keeps_class, mtus })
+        let maps = AddressMaps { source, destination };
+        Ok(Self { maps, servers, no_checksum, keeps_class, mtus })
     }
 
-    fn translate(&self, packet: &mut Packet) -> Verdict {
+    fn translate(&self, packet: &mut Packet, now: u64) -> Verdict {
         let Some(ip) = ip_header::view(packet) else { return Verdict::Drop(NO_HEADER) };
         let total = usize::from(ip.total_len());
         let Some(bytes) = ip.bytes().get(..total) else { return Verdict::Drop(LENGTH) };
@@ -130,17 +143,21 @@ impl ProtocolTranslator46 {
         if !self.keeps_class {
             headers.class = 0;
         }
-        if let Some(reason) = self.embeddings.refusal([ip.src(), ip.dst()]) {
+        if let Some(reason) = self.maps.refusal([ip.src(), ip.dst()]) {
             return Verdict::Drop(reason);
         }
-        let addresses = self.embeddings.embed(ip);
+        let stand_in = ip.dst();
+        let addresses = match self.maps.embed(ip, now) {
+            Ok(addresses) => addresses,
+            Err(reason) => return Verdict::Drop(reason),
+        };
         let kind = bytes.get(headers.length).copied().unwrap_or(0);
         if headers.protocol == ICMP {
             if headers.is_part() {
                 return Verdict::Drop(ICMP_FRAGMENT);
             }
             if is_error(kind) {
-                return self.translate_error(packet, total, &headers, addresses);
+                return self.translate_error(packet, total, &headers, addresses, now);
             }
         }
         let old = Sum::of(&bytes[12..20]);
@@ -177,6 +194,7 @@ impl ProtocolTranslator46 {
                 return Verdict::Drop(LENGTH);
             }
         }
+        self.maps.destination.touch(stand_in, From::Server, now);
         replace(packet, headers.length..total, &header[..length], 40);
         packet.annotations_mut().set_dst_ip6(addresses[1]);
         Verdict::Pass
@@ -189,6 +207,7 @@ impl ProtocolTranslator46 {
         total: usize,
         headers: &Headers,
         addresses: [Ipv6Addr; 2],
+        now: u64,
     ) -> Verdict {
         let Some(bytes) = packet.network_mut() else { return Verdict::Drop(NO_HEADER) };
         let message = &mut bytes[headers.length..total];
@@ -216,7 +235,10 @@ impl ProtocolTranslator46 {
             return Verdict::Drop(NO_MESSAGE);
         };
         let mut echo = None;
-        let embedded = self.embeddings.reverse().embed(ip);
+        let embedded = match self.maps.reverse().embed(ip, now) {
+            Ok(embedded) => embedded,
+            Err(reason) => return Verdict::Drop(reason),
+        };
         if inner.protocol == ICMP && inner.is_first() {
             let first = packet_quoted[..end].get(inner.length);
             let Some(kind) = first.and_then(|&kind| echo4(kind)) else {
@@ -261,11 +283,23 @@ fn pseudo([source, destination]: [Ipv6Addr; 2], length: usize) -> Sum {
 
 impl Element for ProtocolTranslator46 {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.each(batch, |packet, _| self.translate(packet));
+        let now = cx.now();
+        cx.each(batch, |packet, _| self.translate(packet, now));
     }
 
     fn model(&self) -> Model {
-        Model::from_block(self.block())
+        let mut model = Model::default();
+        let hosts = self.maps.destination.declare(&mut model);
+        model.inputs = vec![self.block(hosts)];
+        model
+    }
+
+    fn export(&mut self, _name: &str, to: &mut ElementState) {
+        self.maps.destination.export(to);
+    }
+
+    fn import(&mut self, _name: &str, from: &mut ElementState, now: u64) {
+        self.maps.destination.import(from, now);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -290,6 +324,10 @@ const OLD: Reg = Reg(6);
 /// An echo message's first word.
 const FIRST: Reg = Reg(7);
 const SUM: Reg = Reg(8);
+/// The IPv6 destination.
+const HOST: Reg = Reg(9);
+/// Its binding, if it has one.
+const STATE: Reg = Reg(10);
 
 const TRANSPORT: Base = Base::Header(Header::Transport);
 
@@ -303,7 +341,7 @@ fn behind(offset: u16, bytes: u16) -> Field {
 }
 
 impl ProtocolTranslator46 {
-    fn block(&self) -> Block {
+    fn block(&self, hosts: Option<StateRef>) -> Block {
         let drop_when = |cond: Cond, reason| Op::when(cond, vec![Op::Drop(reason)]);
         let has = |bytes: u16| ip::LEN.ge(20 + bytes).and(meta::AVAIL_NET.ge(20 + bytes));
         let pair = |a: u8, b: u8| {
@@ -332,12 +370,26 @@ impl ProtocolTranslator46 {
             Op::Let(SRC, ip::SRC.get()),
             Op::Let(DST, ip::DST.get()),
         ];
-        block.extend(self.embeddings.source.model_refusal(SRC));
-        block.extend(self.embeddings.destination.model_refusal(DST));
+        block.extend(self.servers.model_refusal(SRC));
+        block.extend(self.maps.destination.model_refusal(DST));
+        block.extend(match (&self.maps.destination, hosts) {
+            (AddressMap::Embedded(hosts), _) => Some(Op::Let(HOST, hosts.model_embed(DST))),
+            (AddressMap::Bound(..), flows) => flows.map(|flows| Op::FlowLookup {
+                flows,
+                key: vec![DST.into()],
+                value: vec![HOST],
+                common: vec![STATE],
+                miss: vec![Op::Drop(NO_HOST)],
+            }),
+        });
         let class = if self.keeps_class { ip::TOS.get() } else { 0u8.into() };
         block.extend([
             too_short(TCP, 18),
             too_short(UDP, 8),
+        ]);
+        let touch = |flows| self.maps.destination.model_touch(flows, DST.into(), STATE, From::Server);
+        block.extend(hosts.and_then(touch));
+        block.extend([
             Op::Let(PROTO, ip::PROTO.get()),
             Op::Let(PAYLOAD, ip::LEN.get() - 20u8),
             Op::Let(CLASS, class),
@@ -356,8 +408,8 @@ impl ProtocolTranslator46 {
             ip6::PLEN.set(PAYLOAD),
             ip6::NEXT.set(Expr::choose(reg(PROTO).eq(ICMP), ICMP6, PROTO)),
             ip6::HLIM.set(HOPS),
-            ip6::SRC.set(self.embeddings.source.model_embed(SRC)),
-            ip6::DST.set(self.embeddings.destination.model_embed(DST)),
+            ip6::SRC.set(self.servers.model_embed(SRC)),
+            ip6::DST.set(HOST),
         ]);
         let update = |checksum: Field, new: Expr| -> Op {
             let sum = (checksum.get() ^ 0xffffu16) + (reg(OLD) ^ 0xffffu16) + new;
@@ -386,7 +438,7 @@ impl ProtocolTranslator46 {
                     icmp::CHECKSUM.set(SUM),
                 ],
             ),
-            anno::DST_IP6.set(self.embeddings.destination.model_embed(DST)),
+            anno::DST_IP6.set(HOST),
             Op::emit(0u8),
         ]);
         block

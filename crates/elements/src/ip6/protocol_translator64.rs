@@ -19,12 +19,13 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NETWORK};
-use crate::ip6::embedding::NOT_EMBEDDED;
+use crate::ip6::embedding::{Embedding, NOT_EMBEDDED};
+use crate::ip6::host_table::{From, NO_HOST};
 use crate::ip6::icmp_translation::{Message, Mtus, NO_MESSAGE, echo6, error6};
 use crate::ip6::ip6_header::{self, ICMP6, NO_HEADER};
 use crate::ip6::translation::{
-    Embeddings, Headers, ICMP_FRAGMENT, LARGEST_TO_CUT, LENGTH, NO_CHECKSUM, QUOTE, ROUTE,
-    TOO_LONG, VERSION, checksum_at, drops, header4, headers6, put_word, replace, update_quoted,
+    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, LARGEST_TO_CUT, LENGTH, NO_CHECKSUM, QUOTE, ROUTE,
+    LOOP, TOO_LONG, VERSION, checksum_at, drops, header4, headers6, put_word, replace, update_quoted,
     update_transport, updated, word_at,
 };
 
@@ -36,6 +37,10 @@ element! {
     /// (RFC 6052): sources by the prefix SRC, destinations by DST, which is SRC if it is not given.
     /// Prefixes have 32, 40, 48, 56, 64 or 96 bits; SRC is ::ffff:0:0/96 by default, that of
     /// IPv4-mapped addresses. The destination annotation becomes the IPv4 destination.
+    ///
+    /// SRC may also name an IP6HostMapper: sources have any address then, and become what stands
+    /// for them. Dropped are packets with a source that DST embeds (RFC 6146, 3.5), or that no host
+    /// beyond the link can have, and those of a new host if there is no room for it.
     ///
     /// The traffic class, the hop limit and a fragment header are translated; hop-by-hop options,
     /// destination options and used up routing headers are left out. A packet that is no fragment
@@ -68,7 +73,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// ProtocolTranslator46, IP6PrefixTranslator, IPRewriter
+    /// ProtocolTranslator46, IP6HostMapper, IP6PrefixTranslator, IPRewriter
     ProtocolTranslator64 {
         category: Ip6, ports: "1/1-2", processing: "a/ah",
         samples: [
@@ -76,13 +81,19 @@ element! {
             ("2001:db8:a::/96, 64:ff9b::/96", 1, 2),
             ("2001:db8::/32, ERROR_SRC 192.0.2.1, TOS false, MTU4 1300", 1, 2),
             ("2001:db8::/40, 2001:db8::/64", 1, 1),
-        ]
+            ("law_hosts, 2001:db8::/64, ERROR_SRC 192.0.2.1", 1, 2),
+            ("law_few_hosts, 2001:db8::/32", 1, 1),
+        ],
+        prelude: "law_hosts :: IP6HostMapper(POOL 10.0.0.0/28);
+                  law_few_hosts :: IP6HostMapper(POOL 10.0.0.0/29, CAPACITY 2, NETWORK_HOSTS 1);",
     }
 }
 
 /// See [`ProtocolTranslator64::CLASS`].
 pub(crate) struct ProtocolTranslator64 {
-    embeddings: Embeddings,
+    maps: AddressMaps,
+    /// The prefix of destinations.
+    servers: Embedding,
     error_source: Option<Ipv4Addr>,
     keeps_class: bool,
     mtus: Mtus,
@@ -99,17 +110,24 @@ impl ProtocolTranslator64 {
         let id = Cells::clone(&cx.common(OWNER, || Cells::new([1])));
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&["SRC", "DST", "ERROR_SRC", "TOS", "MTU4", "MTU6"]);
-        let source = arguments.optional("SRC").unwrap_or_default();
-        let destination = arguments.optional("DST").unwrap_or(source);
+        let source = arguments.next_plain();
+        let source = AddressMap::hosts("SRC", source, &mut arguments);
+        let source = source.unwrap_or(AddressMap::Embedded(Embedding::default()));
+        let same = match &source {
+            AddressMap::Embedded(embedding) => *embedding,
+            AddressMap::Bound(..) => Embedding::default(),
+        };
+        let servers = arguments.optional("DST").unwrap_or(same);
+        let destination = AddressMap::Embedded(servers);
         let error_source = arguments.keyword::<Ip>("ERROR_SRC").map(|ip| ip.0);
         let keeps_class = arguments.keyword("TOS").unwrap_or(true);
         let mtus = Mtus::of(&mut arguments);
         arguments.finish()?;
-        let embeddings = Embeddings { source, destination };
-        Ok(Self { embeddings, error_source, keeps_class, mtus, outputs, id })
+        let maps = AddressMaps { source, destination };
+        Ok(Self { maps, servers, error_source, keeps_class, mtus, outputs, id })
     }
 
-    fn translate(&self, packet: &mut Packet) -> Verdict {
+    fn translate(&self, packet: &mut Packet, now: u64) -> Verdict {
         let Some(ip) = ip6_header::view(packet) else { return Verdict::Drop(NO_HEADER) };
         let total = 40 + ip.payload_len();
         let Some(bytes) = ip.bytes().get(..total) else { return Verdict::Drop(LENGTH) };
@@ -131,15 +149,20 @@ impl ProtocolTranslator64 {
         let payload = &bytes[headers.length..];
         let kind = payload.first().copied().unwrap_or(0);
         let is_about_error = headers.protocol == ICMP6 && is_error(kind);
-        let source = match self.embeddings.source.extract(ip.src()) {
+        if matches!(self.maps.source, AddressMap::Bound(..)) && self.servers.contains(ip.src()) {
+            return Verdict::Drop(LOOP);
+        }
+        let source = match self.maps.source.extract(ip.src(), now) {
             Err(_) if is_about_error => self.error_source.ok_or(NOT_EMBEDDED),
+            // It is bound when the rest is known to be right.
+            Err(NO_HOST) => Ok(Ipv4Addr::UNSPECIFIED),
             source => source,
         };
-        let addresses = match (source, self.embeddings.destination.extract(ip.dst())) {
+        let mut addresses = match (source, self.servers.extract(ip.dst())) {
             (Ok(source), Ok(destination)) => [source, destination],
             (Err(reason), _) | (_, Err(reason)) => return Verdict::Drop(reason),
         };
-        if let Some(reason) = self.embeddings.refusal(addresses) {
+        if let Some(reason) = self.maps.refusal(addresses) {
             return Verdict::Drop(reason);
         }
         if headers.protocol == ICMP6 {
@@ -147,7 +170,15 @@ impl ProtocolTranslator64 {
                 return Verdict::Drop(ICMP_FRAGMENT);
             }
             if is_about_error {
-                return self.translate_error(packet, total, &headers, addresses);
+                return self.translate_error(packet, total, &headers, addresses, now);
+            }
+        }
+        if let AddressMap::Bound(_, table) = &self.maps.source
+            && addresses[0].is_unspecified()
+        {
+            match table.borrow_mut().bind(ip.src(), now) {
+                Ok((_, stand_in)) => addresses[0] = stand_in,
+                Err(reason) => return Verdict::Drop(reason),
             }
         }
         let old = Sum::of(&bytes[8..40]);
@@ -175,6 +206,7 @@ impl ProtocolTranslator64 {
                 return Verdict::Drop(LENGTH);
             }
         }
+        self.maps.source.touch(addresses[0], From::Host, now);
         self.send(packet, headers.length..total, &headers, &header, addresses)
     }
 
@@ -203,6 +235,7 @@ impl ProtocolTranslator64 {
         total: usize,
         headers: &Headers,
         addresses: [Ipv4Addr; 2],
+        now: u64,
     ) -> Verdict {
         let Some(bytes) = packet.network_mut() else { return Verdict::Drop(NO_HEADER) };
         let Some(outer) = Ipv6::new(&bytes[..total]) else { return Verdict::Drop(NO_HEADER) };
@@ -231,7 +264,7 @@ impl ProtocolTranslator64 {
         let Some(to) = error6(from, self.mtus, inner.fragment.is_some()) else {
             return Verdict::Drop(NO_MESSAGE);
         };
-        let embedded = match self.embeddings.reverse().extract(ip) {
+        let embedded = match self.maps.reverse().extract(ip, now) {
             Ok(embedded) => embedded,
             Err(reason) => return Verdict::Drop(reason),
         };
@@ -265,14 +298,16 @@ impl ProtocolTranslator64 {
 
 impl Element for ProtocolTranslator64 {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.each(batch, |packet, _| self.translate(packet));
+        let now = cx.now();
+        cx.each(batch, |packet, _| self.translate(packet, now));
     }
 
     fn model(&self) -> Model {
         let mut model = Model::default();
         let owner = Some(OWNER.to_string());
         let id = model.declare_of(owner, "id", StateKind::Cells { width: 16, initial: vec![1] });
-        model.inputs = vec![self.block(id)];
+        let hosts = self.maps.source.declare(&mut model);
+        model.inputs = vec![self.block(id, hosts)];
         model
     }
 
@@ -282,10 +317,12 @@ impl Element for ProtocolTranslator64 {
 
     fn export(&mut self, _name: &str, to: &mut ElementState) {
         self.id.export(OWNER, "id", to);
+        self.maps.source.export(to);
     }
 
-    fn import(&mut self, _name: &str, from: &mut ElementState, _: u64) {
+    fn import(&mut self, _name: &str, from: &mut ElementState, now: u64) {
         self.id.import(OWNER, "id", from);
+        self.maps.source.import(from, now);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -311,6 +348,8 @@ const ID: Reg = Reg(7);
 /// An echo message's first word.
 const FIRST: Reg = Reg(8);
 const SUM: Reg = Reg(9);
+/// A host's binding.
+const STATE: Reg = Reg(10);
 
 const TRANSPORT: Base = Base::Header(Header::Transport);
 
@@ -324,7 +363,7 @@ fn behind(offset: u16, bytes: u16) -> Field {
 }
 
 impl ProtocolTranslator64 {
-    fn block(&self, id: StateRef) -> Block {
+    fn block(&self, id: StateRef, hosts: Option<StateRef>) -> Block {
         let drop_when = |cond: Cond, reason| Op::when(cond, vec![Op::Drop(reason)]);
         let numbers = |all: &[u8]| {
             IntervalSet::from_intervals(all.iter().map(|&n| (n.into(), n.into())).collect())
@@ -347,10 +386,23 @@ impl ProtocolTranslator64 {
             Op::when(rare, vec![Op::Opaque("extension headers, and ICMPv6 other than echo")]),
             drop_when(ip6::PLEN.gt(u16::MAX - 20), TOO_LONG),
         ];
-        block.extend(self.embeddings.source.model_extract(ip6::SRC, SRC));
-        block.extend(self.embeddings.destination.model_extract(ip6::DST, DST));
-        block.extend(self.embeddings.source.model_refusal(SRC));
-        block.extend(self.embeddings.destination.model_refusal(DST));
+        match (&self.maps.source, hosts) {
+            (AddressMap::Embedded(hosts), _) => block.extend(hosts.model_extract(ip6::SRC, SRC)),
+            (AddressMap::Bound(..), Some(flows)) => block.extend([
+                drop_when(self.servers.model_contains(ip6::SRC), LOOP),
+                Op::FlowLookup {
+                    flows,
+                    key: vec![ip6::SRC.get()],
+                    value: vec![SRC],
+                    common: vec![STATE],
+                    miss: vec![Op::Opaque("the first packet of a host")],
+                },
+            ]),
+            (AddressMap::Bound(..), None) => {}
+        }
+        block.extend(self.servers.model_extract(ip6::DST, DST));
+        block.extend(self.maps.source.model_refusal(SRC));
+        block.extend(self.servers.model_refusal(DST));
         let class = if self.keeps_class { ip6::CLASS.get() } else { 0u8.into() };
         let addresses = || Expr::sum16(NETWORK, 8u8, 32u8);
         let pseudo = addresses() + ip6::PLEN.get() + ICMP6 + reg(FIRST);
@@ -367,6 +419,12 @@ impl ProtocolTranslator64 {
                 vec![Op::Let(FIRST, behind(0, 2).get()), Op::Let(OLD, pseudo.fold16())],
                 vec![Op::Let(FIRST, 0u8.into()), Op::Let(OLD, addresses())],
             ),
+        ]);
+        let touch = |flows| {
+            self.maps.source.model_touch(flows, ip6::SRC.get(), STATE, From::Host)
+        };
+        block.extend(hosts.and_then(touch));
+        block.extend([
             Op::Read(ID, id, 0u8.into()),
             Op::Write(id, 0u8.into(), (reg(ID) + 1u8) & 0xffffu16),
             Op::pull(Expr::Position(Header::Network) + 20u8),

@@ -1,17 +1,26 @@
 //! What translation of IP packets to the other version of IP has in common in both directions (RFC 7915).
 
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
+use std::rc::Rc;
 
-use ir::Reason;
+use click::config::Argument;
+use ir::model::{Block, Reg, StateRef};
+use ir::{Expr, Model, Op, Reason};
 use net::checksum::{Sum, udp_field};
 use net::wire::ip_protocol::{ICMP, TCP, UDP};
 use net::wire::{Ipv4, Ipv6, ipv4, ipv6};
 use net::{Header, Packet};
 
+use crate::configure::Arguments;
 use crate::element::HandlerContext;
+use crate::element_state::ElementState;
 use crate::ip::{ip_header, ip_options};
 use crate::ip6::embedding::{Embedding, NOT_EMBEDDED, NOT_GLOBAL, NOT_HOST};
+use crate::ip6::host_table::{
+    BAD_SOURCE, FULL, From, HostTable, NETWORK_LIMIT, NO_HOST, state,
+};
 use crate::ip6::icmp_translation::NO_MESSAGE;
 use crate::ip6::ip6_header::{self, ICMP6};
 
@@ -31,6 +40,8 @@ pub(crate) const NO_CHECKSUM: Reason = Reason("no-udp-checksum");
 pub(crate) const PROTOCOL: Reason = Reason("not-translatable");
 /// An ICMP error about an ICMP error, or that quotes no packet.
 pub(crate) const QUOTE: Reason = Reason("bad-icmp-quote");
+/// The source is the address of an IPv4 host: whoever sends so would be answered in a circle (RFC 6146, 3.5).
+pub(crate) const LOOP: Reason = Reason("translated-source");
 /// The translated packet would be longer than IP allows.
 pub(crate) const TOO_LONG: Reason = Reason("too-long");
 
@@ -150,29 +161,160 @@ const OPTIONS: u8 = 60;
 /// What must not follow a fragment header.
 const EXTENSIONS: [u8; 8] = [HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, OPTIONS, 135, 139, 140];
 
-/// Prefixes of sources and destinations.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Embeddings {
-    pub source: Embedding,
-    pub destination: Embedding,
+/// How the addresses of one side are translated.
+#[derive(Clone)]
+pub(crate) enum AddressMap {
+    /// By a prefix.
+    Embedded(Embedding),
+    /// By the table of IPv6 hosts that an element of this name has.
+    Bound(Rc<str>, Rc<RefCell<HostTable>>),
 }
 
-impl Embeddings {
+impl AddressMap {
+    /// What an argument says: a prefix, or the name of an element with a table.
+    pub(crate) fn hosts(
+        name: &'static str,
+        word: Option<Argument>,
+        arguments: &mut Arguments<'_, '_>,
+    ) -> Option<Self> {
+        let word = word?;
+        let cx = arguments.cx();
+        if let Some(owner) = cx.resolve(&word.text) {
+            if let Some(prefix) = cx.shared::<Embedding>(&owner) {
+                return Some(Self::Embedded(*prefix));
+            }
+            if let Some(table) = cx.shared::<RefCell<HostTable>>(&owner) {
+                return Some(Self::Bound(owner.into(), table));
+            }
+        }
+        arguments.parse(name, &word).map(Self::Embedded)
+    }
+
+    /// The IPv4 address of an IPv6 address.
+    pub(crate) fn extract(&self, address: Ipv6Addr, now: u64) -> Result<Ipv4Addr, Reason> {
+        match self {
+            Self::Embedded(embedding) => embedding.extract(address),
+            Self::Bound(_, table) => {
+                table.borrow().find(address, now).map(|(_, stand_in)| stand_in).ok_or(NO_HOST)
+            }
+        }
+    }
+
+    /// The IPv6 address of an IPv4 address.
+    pub(crate) fn embed(&self, address: Ipv4Addr, now: u64) -> Result<Ipv6Addr, Reason> {
+        match self {
+            Self::Embedded(embedding) => Ok(embedding.embed(address)),
+            Self::Bound(_, table) => {
+                table.borrow().host(address, now).map(|(_, host)| host).ok_or(NO_HOST)
+            }
+        }
+    }
+
+    /// Why an IPv4 address must not be translated.
+    pub(crate) fn refusal(&self, address: Ipv4Addr) -> Option<Reason> {
+        match self {
+            Self::Embedded(embedding) => embedding.refusal(address),
+            Self::Bound(..) => None,
+        }
+    }
+
+    /// Has a binding live on, as a packet of it passes: from the host that has the IPv4 address, or to it.
+    pub(crate) fn touch(&self, stand_in: Ipv4Addr, from: From, now: u64) {
+        if let Self::Bound(_, table) = self {
+            let mut table = table.borrow_mut();
+            if let Some((number, _)) = table.host(stand_in, now) {
+                table.touch(number, from, now);
+            }
+        }
+    }
+
+    /// Writes the table, which moves with the element that has it.
+    pub(crate) fn export(&self, to: &mut ElementState) {
+        if let Self::Bound(owner, table) = self
+            && !to.is_all()
+        {
+            table.borrow_mut().export(owner, to);
+        }
+    }
+
+    /// Takes what [`AddressMap::export`] wrote.
+    pub(crate) fn import(&self, from: &mut ElementState, now: u64) {
+        if let Self::Bound(owner, table) = self {
+            table.borrow_mut().import(owner, from, now);
+        }
+    }
+
+    /// Drops packets with an address that must not be translated.
+    pub(crate) fn model_refusal(&self, address: Reg) -> Block {
+        match self {
+            Self::Embedded(embedding) => embedding.model_refusal(address),
+            Self::Bound(..) => Vec::new(),
+        }
+    }
+
+    /// What refers to the table, if there is one.
+    pub(crate) fn declare(&self, model: &mut Model) -> Option<StateRef> {
+        let Self::Bound(owner, table) = self else { return None };
+        let kind = table.borrow().state_kind();
+        Some(model.declare_of(Some(owner.to_string()), HostTable::STATE, kind))
+    }
+
+    /// Has a binding live on that was looked up by a key: see [`AddressMap::touch`].
+    pub(crate) fn model_touch(
+        &self,
+        flows: StateRef,
+        key: Expr,
+        state: Reg,
+        from: From,
+    ) -> Option<Op> {
+        let Self::Bound(_, table) = self else { return None };
+        let is_answered = || Expr::from(state).ge(state::ANSWERED);
+        let after = match from {
+            From::Host => Expr::choose(is_answered(), state::ESTABLISHED, state::NEW),
+            From::Server => Expr::choose(is_answered(), state, state::ANSWERED),
+        };
+        let expiry = |is_established| {
+            let (tick, timeout) = table.borrow().lifetime(is_established);
+            (Expr::Now | tick) + timeout
+        };
+        let is_established = match from {
+            From::Host => is_answered(),
+            From::Server => Expr::from(state).eq(state::ESTABLISHED),
+        };
+        Some(Op::FlowUpdate {
+            flows,
+            key: vec![key],
+            common: vec![after],
+            expiry: Expr::choose(is_established, expiry(true), expiry(false)),
+            guarantee: 0u8.into(),
+        })
+    }
+}
+
+/// How sources and destinations are translated.
+#[derive(Clone)]
+pub(crate) struct AddressMaps {
+    pub source: AddressMap,
+    pub destination: AddressMap,
+}
+
+impl AddressMaps {
     /// Those of packets in the other direction.
-    pub(crate) fn reverse(self) -> Self {
-        Self { source: self.destination, destination: self.source }
+    pub(crate) fn reverse(&self) -> Self {
+        Self { source: self.destination.clone(), destination: self.source.clone() }
     }
 
-    /// The IPv4 addresses that a packet's addresses embed.
-    pub(crate) fn extract(self, ip: Ipv6<&[u8]>) -> Result<[Ipv4Addr; 2], Reason> {
-        Ok([self.source.extract(ip.src())?, self.destination.extract(ip.dst())?])
+    /// The IPv4 addresses of a packet's addresses.
+    pub(crate) fn extract(&self, ip: Ipv6<&[u8]>, now: u64) -> Result<[Ipv4Addr; 2], Reason> {
+        Ok([self.source.extract(ip.src(), now)?, self.destination.extract(ip.dst(), now)?])
     }
 
-    pub(crate) fn embed(self, ip: Ipv4<&[u8]>) -> [Ipv6Addr; 2] {
-        [self.source.embed(ip.src()), self.destination.embed(ip.dst())]
+    /// The IPv6 addresses of a packet's addresses.
+    pub(crate) fn embed(&self, ip: Ipv4<&[u8]>, now: u64) -> Result<[Ipv6Addr; 2], Reason> {
+        Ok([self.source.embed(ip.src(), now)?, self.destination.embed(ip.dst(), now)?])
     }
 
-    pub(crate) fn refusal(self, [source, destination]: [Ipv4Addr; 2]) -> Option<Reason> {
+    pub(crate) fn refusal(&self, [source, destination]: [Ipv4Addr; 2]) -> Option<Reason> {
         self.source.refusal(source).or(self.destination.refusal(destination))
     }
 }
@@ -304,6 +446,11 @@ const REASONS: &[Reason] = &[
     NOT_HOST,
     NOT_GLOBAL,
     NO_MESSAGE,
+    LOOP,
+    NO_HOST,
+    BAD_SOURCE,
+    FULL,
+    NETWORK_LIMIT,
 ];
 
 /// How many packets were not translated.
