@@ -136,8 +136,12 @@ const NAT64: &str = include_str!("nat64.click");
 /// 10.2.0.2.
 const SERVER: &str = "fd64::a02:2";
 
-/// Gives the host on the left an address that it could have made of its Ethernet address.
+/// Gives the hosts the Ethernet addresses that the chain knows, and the one on the left an IPv6 address that is not the
+/// translator's choice.
 fn choose_ipv6_address(lab: &Lab) {
+    for (host, address) in [("left", "02:00:00:00:01:02"), ("right", "02:00:00:00:02:02")] {
+        lab.ip(host, &["link", "set", "veth0", "address", address]);
+    }
     lab.on("left", "sh", &["-c", "echo 0 > /proc/sys/net/ipv6/conf/veth0/disable_ipv6"]);
     lab.ip("left", &["addr", "add", "fd01::a8bb:ccff:fedd:1/64", "dev", "veth0", "nodad"]);
     lab.ip("left", &["-6", "route", "add", "default", "via", "fd01::1", "dev", "veth0"]);
