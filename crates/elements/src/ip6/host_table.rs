@@ -54,7 +54,7 @@ pub(crate) mod state {
 
 /// Whose packet it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum Sender {
     Host,
     Server,
 }
@@ -149,11 +149,11 @@ impl HostTable {
     }
 
     /// What a binding's state and expiry are after a packet now.
-    fn after(&self, state: u8, from: From, now: u64) -> (u8, u64) {
+    fn after(&self, state: u8, from: Sender, now: u64) -> (u8, u64) {
         let state = match from {
-            From::Host if state >= state::ANSWERED => state::ESTABLISHED,
-            From::Host => state,
-            From::Server => state.max(state::ANSWERED),
+            Sender::Host if state >= state::ANSWERED => state::ESTABLISHED,
+            Sender::Host => state,
+            Sender::Server => state.max(state::ANSWERED),
         };
         (state, self.expiry_after(state, now))
     }
@@ -180,7 +180,7 @@ impl HostTable {
 
     /// A packet of a binding passes.
     #[inline]
-    pub(crate) fn touch(&mut self, number: u32, from: From, now: u64) {
+    pub(crate) fn touch(&mut self, number: u32, from: Sender, now: u64) {
         let Some((_, binding)) = self.living(number, now) else { return };
         let (state, expiry) = self.after(binding.state, from, now);
         self.set(number, state, expiry);

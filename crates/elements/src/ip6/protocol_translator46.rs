@@ -19,13 +19,13 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, FRAGMENT, NETWORK, NO_HEADER};
 use crate::ip6::embedding::Embedding;
-use crate::ip6::host_table::{From, NO_HOST};
+use crate::ip6::host_table::{NO_HOST, Sender};
 use crate::ip6::icmp_translation::{LEAST_MTU, Message, Mtus, NO_MESSAGE, echo4, error4};
 use crate::ip6::ip6_header::ICMP6;
 use crate::ip6::translation::{
-    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, IGMP, LENGTH, NO_CHECKSUM, PROTOCOL, QUOTE, ROUTE, VERSION,
-    checksum_at, drops, header6, headers4, put_word, replace, update_quoted, update_transport,
-    updated, word_at,
+    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, IGMP, LENGTH, NO_CHECKSUM, PROTOCOL, QUOTE,
+    ROUTE, VERSION, checksum_at, drops, header6, headers4, put_word, replace, update_quoted,
+    update_transport, updated, word_at,
 };
 use crate::names::Names;
 
@@ -194,7 +194,7 @@ impl ProtocolTranslator46 {
                 return Verdict::Drop(LENGTH);
             }
         }
-        self.maps.destination.touch(stand_in, From::Server, now);
+        self.maps.destination.touch(stand_in, Sender::Server, now);
         replace(packet, headers.length..total, &header[..length], 40);
         packet.annotations_mut().set_dst_ip6(addresses[1]);
         Verdict::Pass
@@ -383,11 +383,9 @@ impl ProtocolTranslator46 {
             }),
         });
         let class = if self.keeps_class { ip::TOS.get() } else { 0u8.into() };
-        block.extend([
-            too_short(TCP, 18),
-            too_short(UDP, 8),
-        ]);
-        let touch = |flows| self.maps.destination.model_touch(flows, DST.into(), STATE, From::Server);
+        block.extend([too_short(TCP, 18), too_short(UDP, 8)]);
+        let touch =
+            |flows| self.maps.destination.model_touch(flows, DST.into(), STATE, Sender::Server);
         block.extend(hosts.and_then(touch));
         block.extend([
             Op::Let(PROTO, ip::PROTO.get()),

@@ -20,13 +20,13 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NETWORK};
 use crate::ip6::embedding::{Embedding, NOT_EMBEDDED};
-use crate::ip6::host_table::{From, NO_HOST};
+use crate::ip6::host_table::{NO_HOST, Sender};
 use crate::ip6::icmp_translation::{Message, Mtus, NO_MESSAGE, echo6, error6};
 use crate::ip6::ip6_header::{self, ICMP6, NO_HEADER};
 use crate::ip6::translation::{
-    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, LARGEST_TO_CUT, LENGTH, NO_CHECKSUM, QUOTE, ROUTE,
-    LOOP, TOO_LONG, VERSION, checksum_at, drops, header4, headers6, put_word, replace, update_quoted,
-    update_transport, updated, word_at,
+    AddressMap, AddressMaps, Headers, ICMP_FRAGMENT, LARGEST_TO_CUT, LENGTH, LOOP, NO_CHECKSUM,
+    QUOTE, ROUTE, TOO_LONG, VERSION, checksum_at, drops, header4, headers6, put_word, replace,
+    update_quoted, update_transport, updated, word_at,
 };
 
 element! {
@@ -206,7 +206,7 @@ impl ProtocolTranslator64 {
                 return Verdict::Drop(LENGTH);
             }
         }
-        self.maps.source.touch(addresses[0], From::Host, now);
+        self.maps.source.touch(addresses[0], Sender::Host, now);
         self.send(packet, headers.length..total, &headers, &header, addresses)
     }
 
@@ -420,9 +420,8 @@ impl ProtocolTranslator64 {
                 vec![Op::Let(FIRST, 0u8.into()), Op::Let(OLD, addresses())],
             ),
         ]);
-        let touch = |flows| {
-            self.maps.source.model_touch(flows, ip6::SRC.get(), STATE, From::Host)
-        };
+        let touch =
+            |flows| self.maps.source.model_touch(flows, ip6::SRC.get(), STATE, Sender::Host);
         block.extend(hosts.and_then(touch));
         block.extend([
             Op::Read(ID, id, 0u8.into()),

@@ -18,9 +18,7 @@ use crate::element::HandlerContext;
 use crate::element_state::ElementState;
 use crate::ip::{ip_header, ip_options};
 use crate::ip6::embedding::{Embedding, NOT_EMBEDDED, NOT_GLOBAL, NOT_HOST};
-use crate::ip6::host_table::{
-    BAD_SOURCE, FULL, From, HostTable, NETWORK_LIMIT, NO_HOST, state,
-};
+use crate::ip6::host_table::{BAD_SOURCE, FULL, HostTable, NETWORK_LIMIT, NO_HOST, Sender, state};
 use crate::ip6::icmp_translation::NO_MESSAGE;
 use crate::ip6::ip6_header::{self, ICMP6};
 
@@ -219,7 +217,7 @@ impl AddressMap {
     }
 
     /// Has a binding live on, as a packet of it passes: from the host that has the IPv4 address, or to it.
-    pub(crate) fn touch(&self, stand_in: Ipv4Addr, from: From, now: u64) {
+    pub(crate) fn touch(&self, stand_in: Ipv4Addr, from: Sender, now: u64) {
         if let Self::Bound(_, table) = self {
             let mut table = table.borrow_mut();
             if let Some((number, _)) = table.host(stand_in, now) {
@@ -265,21 +263,21 @@ impl AddressMap {
         flows: StateRef,
         key: Expr,
         state: Reg,
-        from: From,
+        from: Sender,
     ) -> Option<Op> {
         let Self::Bound(_, table) = self else { return None };
         let is_answered = || Expr::from(state).ge(state::ANSWERED);
         let after = match from {
-            From::Host => Expr::choose(is_answered(), state::ESTABLISHED, state::NEW),
-            From::Server => Expr::choose(is_answered(), state, state::ANSWERED),
+            Sender::Host => Expr::choose(is_answered(), state::ESTABLISHED, state::NEW),
+            Sender::Server => Expr::choose(is_answered(), state, state::ANSWERED),
         };
         let expiry = |is_established| {
             let (tick, timeout) = table.borrow().lifetime(is_established);
             (Expr::Now | tick) + timeout
         };
         let is_established = match from {
-            From::Host => is_answered(),
-            From::Server => Expr::from(state).eq(state::ESTABLISHED),
+            Sender::Host => is_answered(),
+            Sender::Server => Expr::from(state).eq(state::ESTABLISHED),
         };
         Some(Op::FlowUpdate {
             flows,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use smallvec::smallvec;
 
-use super::{From, HostTable, state};
+use super::{HostTable, Sender, state};
 use crate::flow_access::{BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, lanes_of};
 
 impl HostTable {
@@ -61,7 +61,8 @@ impl FlowAccess for HostTable {
             found.lanes |= 1 << lane;
             found.numbers[lane] = number;
             (found.expiries[lane], found.guarantees[lane]) = (0, 0);
-            let from = if u32::try_from(keys[lane]).is_ok() { From::Server } else { From::Host };
+            let from =
+                if u32::try_from(keys[lane]).is_ok() { Sender::Server } else { Sender::Host };
             let (after, until) = self.after(state, from, now);
             if after == state {
                 found.expiries[lane] = until;

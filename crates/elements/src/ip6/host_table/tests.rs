@@ -7,7 +7,7 @@ fn table(pool: &str, capacity: u64, network_hosts: usize, timeout: u64) -> HostT
 
 /// A host of a network.
 fn host(network: u64, number: u64) -> Ipv6Addr {
-    (0x2001_0db8_u128 << 96 | u128::from(network) << 64 | u128::from(number) + (1 << 40)).into()
+    (0x2001_0db8_u128 << 96 | u128::from(network) << 64 | 1 << 40 | u128::from(number)).into()
 }
 
 fn bound(table: &mut HostTable, host: Ipv6Addr, now: u64) -> Result<Ipv4Addr, Reason> {
@@ -17,7 +17,7 @@ fn bound(table: &mut HostTable, host: Ipv6Addr, now: u64) -> Result<Ipv4Addr, Re
 /// Has a host send, get an answer, and send again.
 fn establish(table: &mut HostTable, host: Ipv6Addr, now: u64) {
     let (number, _) = table.find(host, now).unwrap();
-    for from in [From::Host, From::Server, From::Host] {
+    for from in [Sender::Host, Sender::Server, Sender::Host] {
         table.touch(number, from, now);
     }
 }
