@@ -25,6 +25,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("DDoSDetect", "ddos_detect.click", include_str!("../../../nf/ddos_detect.click")),
     function("Decrypt", "decrypt.click", include_str!("../../../nf/decrypt.click")),
     function("Dedup", "dedup.click", include_str!("../../../nf/dedup.click")),
+    function("DirectLB", "direct_lb.click", include_str!("../../../nf/direct_lb.click")),
     function("DPI", "dpi.click", include_str!("../../../nf/dpi.click")),
     function("Encrypt", "encrypt.click", include_str!("../../../nf/encrypt.click")),
     function("ESPDetunnel", "esp_detunnel.click", include_str!("../../../nf/esp_detunnel.click")),

@@ -7,6 +7,7 @@ mod clients;
 mod collected;
 mod conntrack;
 mod deploy;
+mod direct;
 mod dispatch;
 mod floods;
 mod lease;

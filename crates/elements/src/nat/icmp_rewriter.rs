@@ -60,9 +60,11 @@ element! {
         category: Nat, ports: "1/1-", processing: "h/h", phase: Late,
         samples: [
             ("law_rw", 1, 1),
+            ("law_kept", 1, 1),
             ("law_rw law_ping law_address law_pair law_udp:0, DST_ANNO false, REPLY_ANNO 3", 1, 2),
         ],
         prelude: "Idle -> law_rw :: IPRewriter(pattern 10.0.0.1 1024-65535 - - 0 0) -> Discard;
+            Idle -> law_kept :: IPRewriter(pattern - 1-65535 10.0.0.1 - 0 0, REWRITE false) -> Discard;
             Idle -> law_ping :: ICMPPingRewriter(pattern 10.0.0.1 1024-65535 - - 0 0) -> Discard;
             Idle -> law_address :: IPAddrRewriter(pattern 10.0.0.1 - 0 0) -> Discard;
             Idle -> law_pair :: IPAddrPairRewriter(pattern 10.0.0.1 - 0 0) -> Discard;
@@ -93,6 +95,8 @@ struct Source {
 pub(crate) struct ICMPRewriter {
     sources: Vec<Source>,
     outputs: usize,
+    /// Whether the rewriters' packets keep addresses and ports, and errors about them do, too.
+    keeps: bool,
     dst_annotation: bool,
     reply_annotation: Option<usize>,
 }
@@ -129,7 +133,7 @@ impl ICMPRewriter {
             }
         }
         arguments.finish()?;
-        Ok(Self { sources, outputs, dst_annotation, reply_annotation })
+        Ok(Self { sources, outputs, keeps: false, dst_annotation, reply_annotation })
     }
 }
 
@@ -229,6 +233,9 @@ impl Source {
                 if peer.kind == Kind::Udp && table.flow(found.0).protocol != quote.protocol {
                     return None;
                 }
+                if !peer.rewrites {
+                    return Some((joined, found, same()));
+                }
                 let to = to(found);
                 let ports = to.reverse().ports;
                 (found, Translation { src: to.dst(), dst: to.src(), ports, ..same() })
@@ -289,7 +296,8 @@ impl ICMPRewriter {
             return Verdict::Reject(1, NO_MAPPING);
         };
         let flow = *joined.set.borrow().table.flow(number);
-        self.rewrite_outside(packet, &quote, &new);
+        let target = if self.keeps { flow.rewritten(side).dst() } else { new.src };
+        self.rewrite_outside(packet, &quote, &new, target);
         if let Some(at) = self.reply_annotation.filter(|_| side == 1) {
             packet.annotations_mut().set_u8(at, flow.annotation);
         }
@@ -300,8 +308,8 @@ impl ICMPRewriter {
         Verdict::To(source.offset.map_or(0, |o| usize::from(o) + usize::from(flow.output(side))))
     }
 
-    /// Rewrites the IP header of the error itself.
-    fn rewrite_outside(&self, packet: &mut Packet, quote: &Quote, new: &Translation) {
+    /// Rewrites the IP header of the error itself; `target` is where it goes if it was for the quoted packet's source.
+    fn rewrite_outside(&self, packet: &mut Packet, quote: &Quote, new: &Translation, target: u32) {
         let Some(mut ip) = ip_header::view_mut(packet) else { return };
         let (old_src, old_dst) = (ip.src().to_bits(), ip.dst().to_bits());
         let (mut src, mut dst) = (old_src, old_dst);
@@ -317,7 +325,7 @@ impl ICMPRewriter {
         let delta = address_delta(pair(old_src, old_dst), pair(src, dst));
         ip.set_checksum(adjust(ip.checksum(), delta));
         if is_to_source && self.dst_annotation {
-            packet.annotations_mut().set_u32(DST_IP, dst);
+            packet.annotations_mut().set_u32(DST_IP, target);
         }
     }
 }
@@ -387,6 +395,14 @@ impl Element for ICMPRewriter {
             };
             failed = true;
             cx.report(Diagnostic::error("bad-argument", message).label(source.span, ""));
+        }
+        let is_kept = |source: &Source| source.rewriter.as_ref().is_some_and(|of| !of.0.rewrites);
+        self.keeps = self.sources.iter().any(is_kept);
+        if let Some(other) = self.sources.iter().find(|source| is_kept(source) != self.keeps) {
+            failed = true;
+            let message =
+                "flows of packets that are rewritten, and of those that are not, need one each";
+            cx.report(Diagnostic::error("bad-argument", message).label(other.span, ""));
         }
         if failed { Err(Failed) } else { Ok(()) }
     }
@@ -543,7 +559,7 @@ impl ICMPRewriter {
         let change = |r: Reg, old, new| Expr::choose(is(r), change32(old, new), 0u8);
         let mut to_source = vec![ip::DST.set(N_SRC)];
         if self.dst_annotation {
-            to_source.push(anno::DST_IP.set(N_SRC));
+            to_source.push(anno::DST_IP.set(if self.keeps { TO[2] } else { N_SRC }));
         }
         let delta = change(TO_SOURCE, SRC, N_SRC) + change(FROM_DESTINATION, DST, N_DST);
         let mut block = vec![
@@ -662,7 +678,10 @@ impl Source {
                     Kind::Tcp => &[6],
                     _ => &[6, 17, 33],
                 };
-                let translated = new([dst, src, dst_port, src_port]);
+                let translated = match peer.rewrites {
+                    true => new([dst, src, dst_port, src_port]),
+                    false => new([SRC, DST, SRC_PORT, DST_PORT]),
+                };
                 block.push(Op::when(reg(FOUND).ne(0u8), translated));
                 let right = reg(PROTOCOL).is_in(one_of(protocols));
                 Some(reg(NUMBERS).eq(IS_PORTS).and(right))

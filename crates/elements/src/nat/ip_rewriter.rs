@@ -77,6 +77,8 @@ element! {
     /// destination.
     /// REPLY_ANNO (annotation): a byte that packets of the other direction get from the packet
     /// that made the flow.
+    /// REWRITE (bool, default true): whether packets are rewritten. Otherwise they keep addresses and ports, and their
+    /// flow decides on the destination annotation and the output alone: a balancer sends them to servers that answer directly.
     /// REAP_INTERVAL, HANDLE_MIGRATION: accepted, without effect.
     ///
     /// = HANDLERS
@@ -106,6 +108,7 @@ element! {
             ("pattern 100.0.0.1 1024-65535 - - 0 1, drop, REPLY_ANNO 5, DST_ANNO false", 2, 2),
             ("pattern 100.0.0.1 2000-2003? - - 0 1, keep 1 0, MAPPING_CAPACITY 5, UDP_GUARANTEE 0", 2, 2),
             ("pattern 100.0.0.1 6000 - - 0 0, pass 1, TCP_GUARANTEE 1, TCP_DONE_TIMEOUT 2", 2, 2),
+            ("pattern - 1-65535 10.0.0.1 - 0 0, pattern 100.0.0.1 2000-2003? - - 1 1, REWRITE false", 2, 2),
             ("law_turns, pattern 10.0.0.0/29# - - - 1 0", 2, 2),
             ("law_hash, pattern law_pattern 1 0, MAPPING_CAPACITY law_first", 2, 2),
             ("keep 0 0 law_first, law_turns, MAPPING_CAPACITY law_first, UDP_TIMEOUT 1, UDP_STREAMING_TIMEOUT 2", 2, 2),

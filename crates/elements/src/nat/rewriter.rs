@@ -157,6 +157,8 @@ pub(crate) struct Common {
     /// Set when all elements are configured.
     pub joined: Option<Joined>,
     pub timeouts: Timeouts,
+    /// Whether packets get what their flow says, and not annotations alone.
+    pub rewrites: bool,
     pub dst_annotation: bool,
     /// The annotation that answers get from the packet that made the flow.
     pub reply_annotation: Option<usize>,

@@ -157,6 +157,8 @@ pub(crate) struct Backends {
     users: Users,
     /// The rewriters' output of packets that would begin a flow while none is active; without it, they are dropped.
     pub(crate) rejects_to: Option<u16>,
+    /// Whether packets keep their destination port.
+    keeps_ports: Cell<bool>,
 }
 
 impl std::fmt::Debug for Backends {
@@ -232,9 +234,16 @@ impl Backends {
             turn: Cell::new(0),
             users: Users::default(),
             rejects_to: None,
+            keeps_ports: Cell::new(false),
         };
         all.spread();
         all
+    }
+
+    /// Allows no backend with a port from now on; one that has a port.
+    pub(crate) fn forbid_ports(&self) -> Option<Backend> {
+        self.keeps_ports.set(true);
+        self.members.borrow().iter().map(|m| m.of.backend).find(|backend| backend.port() != 0)
     }
 
     /// Makes the table anew.
@@ -418,7 +427,9 @@ impl Backends {
         };
         let members: Vec<Member> = numbers.iter().map(member).collect();
         let weight: usize = members.iter().map(|m| usize::from(m.of.weight)).sum();
-        if *configured != u128::from(self.configured) || weight > self.most() {
+        let is_allowed = |m: &Member| m.of.backend.port() == 0 || !self.keeps_ports.get();
+        let fits = weight <= self.most() && members.iter().all(is_allowed);
+        if *configured != u128::from(self.configured) || !fits {
             return;
         }
         if *self.members.borrow() != members {
@@ -435,6 +446,9 @@ impl Backends {
     /// another is written.
     pub(crate) fn add(&self, (of, has_weight): (Weighted, bool)) -> Result<(), String> {
         let most = self.most();
+        if self.keeps_ports.get() && of.backend.port() != 0 {
+            return Err(format!("{} has a port, and packets keep theirs", of.backend));
+        }
         let mut members = self.members.borrow_mut();
         let known = members.iter().position(|m| m.of.backend == of.backend);
         let others = members.iter().filter(|m| m.of.backend != of.backend);

@@ -36,13 +36,14 @@ const KEYWORDS: &[&str] = &[
     "UDP_TIMEOUT",
     "UDP_STREAMING_TIMEOUT",
     "UDP_GUARANTEE",
+    "REWRITE",
     "STREAMING_TIMEOUT",
 ];
 
 impl Kind {
     fn keywords(self) -> &'static [&'static str] {
         match self {
-            Kind::Ip => &KEYWORDS[..16],
+            Kind::Ip => &KEYWORDS[..17],
             Kind::Tcp => &KEYWORDS[..13],
             Kind::Udp => {
                 const {
@@ -59,7 +60,7 @@ impl Kind {
                         KEYWORDS[13],
                         KEYWORDS[14],
                         KEYWORDS[15],
-                        KEYWORDS[16],
+                        KEYWORDS[17],
                     ]
                 }
             }
@@ -444,6 +445,7 @@ impl Common {
             Kind::Address | Kind::Pair => true,
             _ => arguments.keyword("DST_ANNO").unwrap_or(true),
         };
+        let rewrites = kind != Kind::Ip || arguments.keyword("REWRITE").unwrap_or(true);
         let reply_annotation = arguments.keyword::<AnnotationOffset<1>>("REPLY_ANNO").map(|a| a.0);
         let written = arguments.rest();
         if written.len() != inputs {
@@ -479,6 +481,14 @@ impl Common {
                 let help = "IPRewriter, TCPRewriter, UDPRewriter and ICMPPingRewriter can";
                 syntax(&mut arguments, argument, &message, help);
             }
+            if let Action::Map(mapper) = &spec.action
+                && let Choice::Backends(backends) = &mapper.choice
+                && !rewrites
+                && let Some(backend) = backends.forbid_ports()
+            {
+                let message = format!("the backend {backend} has a port, and packets keep theirs");
+                syntax(&mut arguments, argument, &message, "write addresses alone");
+            }
             if spec.action.pool().is_some() && !matches!(kind, Kind::Ip | Kind::Tcp | Kind::Ping) {
                 let class = arguments.cx().class().to_string();
                 let message = format!("{class} cannot allocate from a pool");
@@ -497,6 +507,7 @@ impl Common {
             kind,
             outputs,
             timeouts,
+            rewrites,
             capacity,
             joined: OnceCell::new(),
         });
@@ -509,6 +520,7 @@ impl Common {
             peer,
             joined: None,
             timeouts,
+            rewrites,
             dst_annotation,
             reply_annotation,
             failures,

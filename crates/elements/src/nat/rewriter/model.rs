@@ -465,6 +465,10 @@ impl<'a> Builder<'a> {
             let byte = Field::bytes(Base::Annotation, at as u16, 1);
             Op::when(Expr::from(SIDE).ne(0u8), vec![byte.set(ANNOTATION)])
         });
+        if !common.rewrites {
+            let destination = common.dst_annotation.then(|| anno::DST_IP.set(N_DST));
+            return destination.into_iter().chain(reply_annotation).collect();
+        }
         let destination = [
             Some(ip::DST.set(N_DST)),
             common.dst_annotation.then(|| anno::DST_IP.set(N_DST)),

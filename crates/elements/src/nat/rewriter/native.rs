@@ -465,7 +465,9 @@ impl<S: Scheme> Element for Rewriter<S> {
                 }
             };
             let flow = set.table.flow(number);
-            rewrite(S::KIND, packet, seen, flow, side);
+            if common.rewrites {
+                rewrite(S::KIND, packet, seen, flow, side);
+            }
             let output = usize::from(flow.output(side));
             let annotate = S::KIND != Kind::Address || side == 1;
             if common.dst_annotation && annotate {

@@ -238,6 +238,8 @@ pub(crate) struct Peer {
     pub kind: Kind,
     pub outputs: usize,
     pub timeouts: Timeouts,
+    /// Whether packets get what their flow says, and not the destination annotation alone.
+    pub rewrites: bool,
     pub capacity: Capacity,
     pub joined: OnceCell<Joined>,
 }
