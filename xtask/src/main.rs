@@ -37,7 +37,7 @@ usage: cargo xtask TASK
                                  became slower by more than 5 % (some minutes); without REVISION, the commit before, or HEAD where
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
-                                 then flood a firewall with ten million SYNs,
+                                 ask for 10,000 URLs through a filter, flood a firewall with ten million SYNs,
                                  compare elements with their models on fifty times as many packets as tests do, new ones,
                                  and take thousands of chains, put together at random, through all targets, compare
                                  as many random linear programs with what glpsol finds, and change what is in the corpora

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::program::Folder;
 
 /// Runs a script of this folder with scapy.
-fn scapy(script: &str, argument: &str, folder: &Path) {
+pub(crate) fn scapy(script: &str, argument: &str, folder: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/scapy").join(script);
     let mut command = Command::new("/usr/bin/python3");
     let output = command.arg(script).arg(argument).current_dir(folder).output().unwrap();

@@ -14,6 +14,7 @@ mod lease;
 mod links;
 mod load;
 mod manners;
+mod masquerade;
 mod namespaces;
 mod netbench;
 mod netbench_hosts;
