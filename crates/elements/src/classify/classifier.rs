@@ -211,6 +211,8 @@ pub(crate) struct RuleClassifier {
     outputs: usize,
     /// Why packets are dropped, by how much their arm is beyond the outputs.
     reasons: &'static [Reason],
+    /// The output that they leave on instead, if there is one.
+    denied: Option<u32>,
     around: Reconfigure,
     /// The configuration as it was written, unless single rules were changed since.
     config: Option<Arc<str>>,
@@ -236,7 +238,12 @@ impl RuleClassifier {
         let (around, outputs, config) =
             (Reconfigure::new(cx), cx.outputs(), Some(cx.text().into()));
         let filter = Filter::new(read(cx)?, outputs as u32);
-        Ok(Self { filter, outputs, reasons, around, config, changes: 0 })
+        Ok(Self { filter, outputs, reasons, denied: None, around, config, changes: 0 })
+    }
+
+    /// Sends what would be dropped to an output, if there is one.
+    pub(crate) fn set_denied(&mut self, output: Option<u32>) {
+        self.denied = output;
     }
 
     /// How many outputs there are.
@@ -246,22 +253,29 @@ impl RuleClassifier {
 
     /// Sends packets to the outputs of their arms; arms beyond the outputs drop them.
     pub(crate) fn push(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
-        let Self { filter, outputs, reasons, .. } = self;
+        let Self { filter, outputs, reasons, denied, .. } = self;
         let mut arms = filter.arms(batch).iter();
         cx.each(batch, |_, _| {
             let arm = arms.next().map_or(0, |&arm| arm as usize);
             match arm.checked_sub(*outputs) {
                 None => Verdict::To(arm),
-                Some(drop) => Verdict::Drop(reasons[drop.min(reasons.len() - 1)]),
+                Some(drop) => match denied {
+                    Some(output) => Verdict::To(*output as usize),
+                    None => Verdict::Drop(reasons[drop.min(reasons.len() - 1)]),
+                },
             }
         });
     }
 
     /// What [`Self::push`] means.
     pub(crate) fn model(&self) -> Model {
+        let deny = |reason| match self.denied {
+            Some(output) => vec![Op::emit(output)],
+            None => vec![Op::Drop(reason)],
+        };
         let emits = (0..self.outputs).map(|port| vec![Op::emit(port)]);
-        let drops = self.reasons.iter().map(|&reason| vec![Op::Drop(reason)]);
-        self.filter.model(emits.chain(drops).collect(), vec![Op::Drop(NO_MATCH)])
+        let denies = self.reasons.iter().map(|&reason| deny(reason));
+        self.filter.model(emits.chain(denies).collect(), deny(NO_MATCH))
     }
 
     /// Reads `program`, `rules` and `config`; `keywords` are those arguments that are no rules.
@@ -278,7 +292,7 @@ impl RuleClassifier {
         let rule = |at: usize| self.filter.rule(at).map_or("", |rule| &rule.text);
         let arm = |arm: u32| match arm as usize {
             port if port < self.outputs => format!("[{port}]"),
-            _ => "drop".to_string(),
+            _ => self.denied.map_or("drop".to_string(), |port| format!("[{port}]")),
         };
         let argument = |at: usize| {
             let comma = if at == 0 { "" } else { ", " };

@@ -46,6 +46,7 @@ element! {
     /// = KEYWORDS
     ///
     /// ACTION (an action, default allow): what ClassBench's rules do.
+    /// DENIED (number): the output on which packets leave that a rule denies or no rule matches, instead of being dropped.
     /// CHAIN (word, default FORWARD): the chain of iptables whose rules are read.
     /// LENIENT (bool, default false): whether lines of files that cannot be read are left out, with a
     /// warning for each. What is left out may have allowed or denied something.
@@ -89,8 +90,16 @@ element! {
 /// See [`IPFilter::CLASS`].
 pub(crate) struct IPFilter {
     rule_classifier: RuleClassifier,
+    keywords: Keywords,
+}
+
+/// What keywords say.
+#[derive(Clone, Copy, Default)]
+struct Keywords {
     /// The arm of rules without an action.
     default: u32,
+    /// The output of packets that are denied, if it is not to drop them.
+    denied: Option<u32>,
 }
 
 /// A rule said so.
@@ -101,23 +110,31 @@ const REASONS: &[Reason] = &[NO_MATCH, DENIED];
 
 impl IPFilter {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let mut default = 0;
-        let rule_classifier =
-            RuleClassifier::configure(cx, REASONS, |cx| Self::rules(cx, &mut default))?;
-        Ok(Self { rule_classifier, default })
+        let mut keywords = Keywords::default();
+        let mut rule_classifier =
+            RuleClassifier::configure(cx, REASONS, |cx| Self::rules(cx, &mut keywords))?;
+        rule_classifier.set_denied(keywords.denied);
+        Ok(Self { rule_classifier, keywords })
     }
 
-    /// Reads the rules, and what those do that have no action.
-    fn rules(cx: &mut Configure<'_>, default: &mut u32) -> Result<Vec<Rule>, Failed> {
+    /// Reads the rules and the keywords.
+    fn rules(cx: &mut Configure<'_>, keywords: &mut Keywords) -> Result<Vec<Rule>, Failed> {
         let outputs = cx.outputs();
-        let mut arguments = cx.arguments(&["ACTION", "CHAIN", "LENIENT", "CACHING"]);
+        let mut arguments = cx.arguments(&["ACTION", "DENIED", "CHAIN", "LENIENT", "CACHING"]);
         arguments.keyword::<bool>("CACHING");
         let is_lenient = arguments.keyword("LENIENT").unwrap_or(false);
         let chain = arguments.keyword_argument("CHAIN").map(|argument| argument.text);
-        *default = 0;
+        *keywords = Keywords::default();
+        if let Some(argument) = arguments.keyword_argument("DENIED") {
+            keywords.denied = arguments.parse::<u32>("DENIED", &argument);
+            if keywords.denied.is_some_and(|port| port as usize >= outputs) {
+                let message = format!("there is no output {}", argument.text);
+                arguments.error(&argument, message);
+            }
+        }
         if let Some(argument) = arguments.keyword_argument("ACTION") {
             match words(&argument.text).first().map(|&word| action(word, outputs)) {
-                Some(Ok(arm)) => *default = arm,
+                Some(Ok(arm)) => keywords.default = arm,
                 Some(Err(wrong)) => arguments.report(wrong.diagnostic(&Text::Argument(&argument))),
                 None => {}
             }
@@ -125,7 +142,7 @@ impl IPFilter {
         let chain = chain.unwrap_or_else(|| "FORWARD".to_string());
         let mut reader = Reader {
             outputs,
-            default: *default,
+            default: keywords.default,
             chain,
             is_lenient,
             left_out: 0,
@@ -143,12 +160,14 @@ impl IPFilter {
         Ok(reader.rules)
     }
 
-    /// The argument that says what rules without an action do, unless that is as by default.
-    fn default(&self) -> Option<String> {
-        match self.default.checked_sub(self.rule_classifier.outputs() as u32) {
+    /// The arguments that say what differs from what is usual.
+    fn arguments(&self) -> Vec<String> {
+        let Keywords { default, denied } = self.keywords;
+        let action = match default.checked_sub(self.rule_classifier.outputs() as u32) {
             Some(_) => Some("ACTION drop".to_string()),
-            None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
-        }
+            None => (default > 0).then(|| format!("ACTION {default}")),
+        };
+        action.into_iter().chain(denied.map(|port| format!("DENIED {port}"))).collect()
     }
 }
 
@@ -335,21 +354,22 @@ impl Element for IPFilter {
         if handler.starts_with("cache_") {
             return Ok("-1".to_string());
         }
-        self.rule_classifier.read(handler, self.default().as_slice())
+        self.rule_classifier.read(handler, &self.arguments())
     }
 
     fn list(&self, handler: &str, from: u64, _: &HandlerContext<'_>) -> Option<Slice> {
-        self.rule_classifier.list(handler, from, self.default().as_slice())
+        self.rule_classifier.list(handler, from, &self.arguments())
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         if handler == "config" {
-            let mut default = 0;
-            self.rule_classifier.reconfigure(value, cx, |cx| Self::rules(cx, &mut default))?;
-            self.default = default;
+            let mut keywords = Keywords::default();
+            self.rule_classifier.reconfigure(value, cx, |cx| Self::rules(cx, &mut keywords))?;
+            self.rule_classifier.set_denied(keywords.denied);
+            self.keywords = keywords;
             return Ok(());
         }
-        let (outputs, default) = (self.rule_classifier.outputs(), self.default);
+        let (outputs, default) = (self.rule_classifier.outputs(), self.keywords.default);
         self.rule_classifier
             .change(handler, value, |text, _, vocabulary| rule(text, outputs, default, vocabulary))
     }

@@ -131,6 +131,57 @@ impl<T: Linked> Slab<T> {
     }
 }
 
+/// Values beside the records of a [`Slab`], by the records' numbers. They never move either.
+pub(crate) struct Beside<T>(Vec<Vec<T>>);
+
+impl<T: Copy + Default> Beside<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> &T {
+        let (chunk, at) = place(number);
+        &self.0[chunk][at]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+        let (chunk, at) = place(number);
+        &mut self.0[chunk][at]
+    }
+
+    /// Prefetches a value.
+    #[inline]
+    pub(crate) fn prefetch(&self, number: u32) {
+        let (chunk, at) = place(number);
+        if let Some(chunk) = self.0.get(chunk) {
+            classify::prefetch(chunk, at);
+        }
+    }
+
+    /// Sets a value; those before it that were never set are the default.
+    #[inline]
+    pub(crate) fn set(&mut self, number: u32, value: T) {
+        let (chunk, at) = place(number);
+        match self.0.get_mut(chunk).and_then(|chunk| chunk.get_mut(at)) {
+            Some(place) => *place = value,
+            None => self.grow(chunk, at, value),
+        }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, chunk: usize, at: usize, value: T) {
+        while self.0.len() <= chunk {
+            let mut new = Vec::with_capacity(FIRST << self.0.len());
+            classify::prefer_huge_pages(new.spare_capacity_mut());
+            self.0.push(new);
+        }
+        self.0[chunk].resize(at, T::default());
+        self.0[chunk].push(value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +220,18 @@ mod tests {
         (0..3334).for_each(|n| assert_eq!(slab.insert((0, n)) % 3, 0));
         assert_eq!(slab.insert((0, 0)), 10_000);
         assert!((0..10_000u32).all(|n| n.is_multiple_of(3) || slab.get(n).1 == n));
+    }
+
+    #[test]
+    fn values_stand_beside_their_records() {
+        let mut beside = Beside::new();
+        for n in [0, 5000, 1023, 1024, 3, 0] {
+            beside.set(n, n + 1);
+        }
+        *beside.get_mut(1023) += 1;
+        let all = [0, 3, 1023, 1024, 5000].map(|n| *beside.get(n));
+        assert_eq!(all, [1, 4, 1025, 1025, 5001]);
+        assert_eq!([2, 4999].map(|n| *beside.get(n)), [0, 0]);
+        beside.prefetch(1_000_000);
     }
 }

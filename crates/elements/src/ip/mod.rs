@@ -7,6 +7,7 @@ pub(crate) mod fix_ip_src;
 pub(crate) mod get_ip_address;
 pub(crate) mod icmp_error;
 pub(crate) mod icmp_ping_responder;
+pub(crate) mod icmp_quote;
 pub(crate) mod ip_combo;
 pub(crate) mod ip_encap;
 pub(crate) mod ip_fragmenter;

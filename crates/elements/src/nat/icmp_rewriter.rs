@@ -5,9 +5,9 @@ use std::rc::Rc;
 use click::config::Argument;
 use ir::field::{anno, icmp, ip, meta};
 use ir::model::{Block, Reg, reject};
-use ir::{Base, Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Span};
+use ir::{Base, Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Span};
 use net::annotation::DST_IP;
-use net::wire::{Icmpv4, Ipv4, icmpv4, ip_protocol};
+use net::wire::Icmpv4;
 use net::{Batch, Header, Packet};
 
 use crate::argument::{AnnotationOffset, parse_integer};
@@ -15,6 +15,7 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
 use crate::flow_table::{FlowHit, Key};
+use crate::ip::icmp_quote::{NOT_ERROR, NOT_ICMP, QUOTED, Quote, checksum_offset};
 use crate::ip::ip_header;
 use crate::nat::rewriter::{
     FLOWS_STATE, Joined, Kind, NO_HEADER, NO_MAPPING, Peer, add_deltas, address_delta, adjust,
@@ -72,14 +73,6 @@ element! {
     }
 }
 
-/// Not an ICMP packet.
-const NOT_ICMP: Reason = Reason("not-icmp");
-/// Not an ICMP error that quotes an IP header.
-const NOT_ERROR: Reason = Reason("not-an-icmp-error");
-
-/// Where the quoted header starts in the ICMP message.
-const QUOTED: usize = 8;
-
 /// One of the rewriters.
 struct Source {
     /// Its full name, and where that stands.
@@ -135,70 +128,6 @@ impl ICMPRewriter {
         arguments.finish()?;
         Ok(Self { sources, outputs, keeps: false, dst_annotation, reply_annotation })
     }
-}
-
-/// What an error says about the packet that it quotes.
-#[derive(Clone, Copy, Default)]
-struct Quote {
-    protocol: u8,
-    src: u32,
-    dst: u32,
-    /// Where the quoted transport header starts in the ICMP message.
-    transport: usize,
-    /// Source port, destination port, if they are quoted.
-    ports: Option<u32>,
-    /// The identifier, if it is an echo request.
-    identifier: Option<u16>,
-    checksum: u16,
-    /// The transport protocol's checksum, if it is quoted.
-    transport_checksum: Option<u16>,
-}
-
-/// Where a transport protocol has its checksum.
-fn checksum_offset(protocol: u8) -> usize {
-    match protocol {
-        6 => 16,
-        1 => 2,
-        _ => 6,
-    }
-}
-
-fn quote(packet: &Packet) -> Result<Quote, Verdict> {
-    let ip = ip_header::view(packet).ok_or(Verdict::Drop(NO_HEADER))?;
-    if ip.protocol() != ip_protocol::ICMP {
-        return Err(Verdict::Drop(NOT_ICMP));
-    }
-    let other = Err(Verdict::Reject(1, NOT_ERROR));
-    let message = packet.transport().unwrap_or(&[]);
-    let Some(quoted) = message.get(QUOTED..).and_then(Ipv4::new) else { return other };
-    let is_error = icmpv4::is_error(message[0]);
-    if ip.is_later_fragment() || !is_error || quoted.version() != 4 || quoted.header_len() < 20 {
-        return other;
-    }
-    let word = |at: usize| Some(u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]));
-    let double = |at: usize| Some(u32::from(word(at)?) << 16 | u32::from(word(at + 2)?));
-    let transport = QUOTED + quoted.header_len();
-    let protocol = quoted.protocol();
-    let behind = message.len().saturating_sub(transport);
-    let mut quote = Quote {
-        protocol,
-        src: quoted.src().to_bits(),
-        dst: quoted.dst().to_bits(),
-        transport,
-        checksum: quoted.checksum(),
-        ..Quote::default()
-    };
-    if !quoted.is_later_fragment() {
-        match protocol {
-            6 | 17 | 33 if behind >= 8 => quote.ports = double(transport),
-            1 if behind >= 6 && message[transport] == 8 => quote.identifier = word(transport + 4),
-            _ => {}
-        }
-        if quote.ports.is_some() || quote.identifier.is_some() {
-            quote.transport_checksum = word(transport + checksum_offset(protocol));
-        }
-    }
-    Ok(quote)
 }
 
 /// What the quoted packet becomes.
@@ -287,9 +216,10 @@ fn word_delta(from: u16, to: u16) -> u16 {
 
 impl ICMPRewriter {
     fn rewrite(&self, packet: &mut Packet, now: u64) -> Verdict {
-        let quote = match quote(packet) {
+        let quote = match Quote::of(packet) {
             Ok(quote) => quote,
-            Err(verdict) => return verdict,
+            Err(NOT_ERROR) => return Verdict::Reject(1, NOT_ERROR),
+            Err(reason) => return Verdict::Drop(reason),
         };
         let found = self.sources.iter().find_map(|s| Some((s, s.find(&quote, now)?)));
         let Some((source, (joined, (number, side), new))) = found else {

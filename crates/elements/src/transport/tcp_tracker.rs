@@ -10,8 +10,8 @@ use std::rc::Rc;
 use ir::field::ip;
 use ir::model::{Block, StateKind, reject};
 use ir::{Diagnostic, Model, Op, Reason};
-use net::wire::ip_protocol::TCP;
-use net::{Batch, Packet};
+use net::Batch;
+use net::wire::ip_protocol::{ICMP, TCP};
 
 use crate::argument::Nanoseconds;
 use crate::configure::{Configure, Failed};
@@ -20,39 +20,41 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{FlowTable, Key};
-use crate::header_check::Check;
 use crate::ip::ip_header;
 use crate::listing::{self, Record, SLICE, Slice};
 use crate::transport::check_tcp_header::CheckTCPHeader;
-use connection::{BAD_RST, BAD_STATE, Connection, OUT_OF_WINDOW, State};
-use segment::{Kind, Segment};
+use connection::{BAD_RST, BAD_STATE, CLIENT, Connection, OUT_OF_WINDOW, State};
+use segment::{Kind, Seen, Segment, What};
 use table::{STATE, Table, Timeouts};
 
 element! {
     /// TCPTracker([KEYWORDS]) -- checks TCP segments against their connections' states and windows
     ///
-    /// Expects IPv4 packets with their header marked, fragments put together. Has an even number of inputs; what
-    /// comes in on one leaves on the output of the same number. Segments that come in on the first half are
-    /// checked: the valid ones leave, and so does a SYN that may begin a connection, though nothing is remembered of it yet. On the other
-    /// half come segments that may pass in all: there a SYN begins a connection. In between, others decide which may.
+    /// Expects IPv4 packets with their header marked, fragments put together. Has an even number of inputs, 2N. On
+    /// the first N come packets that are to be checked. What belongs to a connection leaves on the output of the same
+    /// number. What may begin one leaves on the output N further, and nothing is remembered of it yet: others decide
+    /// whether it may, and send it back to the input of that number. There it begins a connection, and leaves on the
+    /// output that it would have left on.
     ///
-    /// A segment is valid if it belongs to a connection, its flags go together, the connection's state lets it come,
+    /// A segment belongs to a connection if its flags go together, the connection's state lets it come,
     /// and its sequence and acknowledgment numbers lie within what its sender may send and acknowledge. Windows are
     /// shifted as the SYNs say, and selective acknowledgments count. A segment without data may
     /// come late. Both ends may open and close a connection at once. A reset ends a connection only with
     /// the exact number that is expected (RFC 5961); others within the window pass and change nothing. A SYN within
-    /// a connection passes from the end that began it: it may have forgotten the connection.
+    /// a connection passes from the end that began it: it may have forgotten the connection. When the connection is
+    /// over, it may begin another. An ICMP error belongs to a connection if it quotes a segment that was sent in it not
+    /// long ago (RFC 5927).
     ///
-    /// Invalid segments go to one output more than there are inputs, or are dropped if that is not connected.
-    /// Packets that are not TCP pass.
+    /// Other segments, and errors about others, are invalid. They go to output 2N, or are dropped if that is not
+    /// connected. All packets that are neither TCP nor errors about it leave as what may begin a connection does.
     ///
     /// When the table is full, the connection that expires first is forgotten for a new one, if it expires
-    /// before the new one: connections whose SYN was not answered go first.
+    /// before the new one: connections that are not established go first.
     ///
     /// = KEYWORDS
     ///
-    /// ACTIVE (bool, default true): whether anything is checked; if not, everything passes.
-    /// LOOSE (bool, default false): whether connections are picked up that began before. Their windows are not checked.
+    /// LOOSE (bool, default false): whether a segment may begin a connection without a SYN: one that began before. Its
+    /// windows are not checked.
     /// CHECKSUM (bool, default true): whether segments with a wrong checksum are invalid.
     /// CAPACITY (number, default 4194304): how many connections there may be.
     /// TIMEOUT (time, default 24 hours): of established connections.
@@ -67,8 +69,8 @@ element! {
     ///
     /// = EXAMPLE
     ///
-    /// t :: TCPTracker; ... -> [0] t [0] -> new :: IPClassifier(tcp opt syn and not tcp opt ack, -);
-    /// new[0] -> IPFilter(allow dst port 80) -> [1] t [1] -> ...; new[1] -> ...
+    /// t :: TCPTracker; ... -> [0] t [0] -> ...;
+    /// t[1] -> IPFilter(allow tcp dst port 80) -> [1] t;
     ///
     /// = SEE ALSO
     ///
@@ -76,7 +78,7 @@ element! {
     TCPTracker {
         category: Transport, ports: "2-/2-", processing: "h/h",
         samples: [
-            ("", 2, 2), ("", 4, 5), ("LOOSE true, CAPACITY 2, CHECKSUM false", 2, 3), ("ACTIVE false", 4, 4),
+            ("", 2, 2), ("", 4, 5), ("LOOSE true, CAPACITY 2, CHECKSUM false", 2, 3),
             ("TIMEOUT 3, OPEN_TIMEOUT 1, CLOSE_TIMEOUT 2", 2, 2),
         ]
     }
@@ -84,13 +86,14 @@ element! {
 
 /// See [`TCPTracker::CLASS`].
 pub(crate) struct TCPTracker {
-    is_active: bool,
     is_loose: bool,
     header: CheckTCPHeader,
     /// Half the number of inputs.
     half: usize,
     outputs: usize,
     table: Table,
+    /// The packets of a batch.
+    seen: Vec<Seen>,
 }
 
 /// Flags that contradict each other.
@@ -111,9 +114,8 @@ impl TCPTracker {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (inputs, outputs, span) = (cx.inputs(), cx.outputs(), cx.span());
         let keywords =
-            ["ACTIVE", "LOOSE", "CHECKSUM", "CAPACITY", "TIMEOUT", "OPEN_TIMEOUT", "CLOSE_TIMEOUT"];
+            ["LOOSE", "CHECKSUM", "CAPACITY", "TIMEOUT", "OPEN_TIMEOUT", "CLOSE_TIMEOUT"];
         let mut arguments = cx.arguments(&keywords);
-        let is_active = arguments.keyword("ACTIVE").unwrap_or(true);
         let is_loose = arguments.keyword("LOOSE").unwrap_or(false);
         let checksum = arguments.keyword("CHECKSUM").unwrap_or(true);
         let capacity = arguments.keyword("CAPACITY").unwrap_or(CAPACITY);
@@ -135,50 +137,65 @@ impl TCPTracker {
         arguments.finish()?;
         cx.claim(None, span, FlowTable::EMPTY)?;
         let (half, table) = (inputs / 2, Table::new(capacity, timeouts));
-        Ok(Self { is_active, is_loose, header: CheckTCPHeader { checksum }, half, outputs, table })
+        let header = CheckTCPHeader { checksum };
+        Ok(Self { is_loose, header, half, outputs, table, seen: Vec::new() })
     }
 
-    /// What passes, or why it is invalid.
-    fn verdict(&mut self, port: usize, packet: &mut Packet, now: u64) -> Result<(), Reason> {
-        let Some(ip) = ip_header::view(packet) else { return Err(ip_header::NO_HEADER) };
-        if ip.protocol() != TCP {
-            return Ok(());
-        }
-        self.header.check(packet)?;
-        let (key, segment) = Segment::of(packet).ok_or(BAD_FLAGS)?;
-        let known = self.table.find(&key, now);
-        let is_syn = segment.kind == Kind::Syn;
-        match known {
-            Some((number, from)) if port < self.half => {
-                self.table.change(number, now, |connection| connection.check(from, &segment))
+    /// Where a packet goes that is to be checked, or why it is invalid.
+    fn check(&mut self, port: usize, seen: &Seen, now: u64) -> Result<usize, Reason> {
+        let others_decide = port + self.half;
+        let segment = match seen.what? {
+            What::Other => return Ok(others_decide),
+            What::Error(seq) => {
+                let (number, from) = self.table.find(seen, now).ok_or(NO_CONNECTION)?;
+                return self.table.connection(number).quoted(from, seq).map(|()| port);
             }
-            Some((number, from)) if is_syn => self.table.change(number, now, |connection| {
-                connection.add_syn(from, &segment);
-                Ok(())
-            }),
-            Some(_) => Ok(()),
-            None if port < self.half => self.unknown(key, &segment),
-            None => {
-                let connection = match is_syn {
-                    true => self.table.take_begun(&key).unwrap_or(Connection::begin(&segment)),
-                    false if self.may_be_found(&segment) => Connection::found(),
-                    false => return Err(NO_CONNECTION),
-                };
-                let is_added = self.table.add(key, connection, packet.group(), now);
-                is_added.then_some(()).ok_or(NO_ROOM)
-            }
+            What::Segment(segment) => segment,
+        };
+        let Some((number, from)) = self.table.find(seen, now) else {
+            return self.unknown(seen.at.key, &segment).map(|known| match known {
+                true => port,
+                false => others_decide,
+            });
+        };
+        if segment.kind == Kind::Syn
+            && from == CLIENT
+            && self.table.connection(number).is_over()
+        {
+            return Ok(others_decide);
         }
+        self.table.change(number, now, |connection| connection.check(from, &segment))?;
+        Ok(port)
     }
 
-    /// Checks a segment of a connection that is not in the table.
-    fn unknown(&mut self, key: Key, segment: &Segment) -> Result<(), Reason> {
+    /// Checks a segment of a connection that is not in the table; whether its SYN came in this burst.
+    fn unknown(&mut self, key: Key, segment: &Segment) -> Result<bool, Reason> {
         let is_syn = segment.kind == Kind::Syn;
         match self.table.begun(&key) {
-            Some((connection, from)) if !is_syn => return connection.check(from, segment),
+            Some((connection, from)) if !is_syn => {
+                return connection.check(from, segment).map(|()| true);
+            }
             None if is_syn => self.table.begin(key, Connection::begin(segment)),
             _ => {}
         }
-        (is_syn || self.may_be_found(segment)).then_some(()).ok_or(NO_CONNECTION)
+        (is_syn || self.may_be_found(segment)).then_some(false).ok_or(NO_CONNECTION)
+    }
+
+    /// Begins the connection of a packet that others let pass; or why there is none.
+    fn begin(&mut self, seen: &Seen, group: u16, now: u64) -> Result<(), Reason> {
+        let What::Segment(segment) = seen.what? else { return Ok(()) };
+        let is_syn = segment.kind == Kind::Syn;
+        let Some((number, from)) = self.table.find(seen, now) else {
+            let key = seen.at.key;
+            let connection = match is_syn {
+                true => self.table.take_begun(&key).unwrap_or(Connection::begin(&segment)),
+                false if self.may_be_found(&segment) => Connection::found(),
+                false => return Err(NO_CONNECTION),
+            };
+            let is_added = self.table.add(key, connection, group, now);
+            return is_added.then_some(()).ok_or(NO_ROOM);
+        };
+        self.table.change(number, now, |connection| connection.check(from, &segment))
     }
 
     /// Whether a connection that began before may be picked up at a segment.
@@ -189,50 +206,53 @@ impl TCPTracker {
 
 impl Element for TCPTracker {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let (now, invalid) = (cx.now(), 2 * self.half);
+        let (now, half) = (cx.now(), self.half);
         self.table.expire(now);
+        let mut all = std::mem::take(&mut self.seen);
+        all.extend(batch.iter_mut().map(|packet| Seen::of(packet, &self.header)));
+        self.table.prefetch(&mut all);
+        let mut seen = all.iter();
         cx.each(batch, |packet, _| {
-            if !self.is_active {
-                return Verdict::To(port);
-            }
-            match self.verdict(port, packet, now) {
-                Ok(()) => Verdict::To(port),
-                Err(reason) => Verdict::Reject(invalid, reason),
+            let Some(seen) = seen.next() else { return Verdict::Drop(NO_CONNECTION) };
+            let verdict = match port.checked_sub(half) {
+                None => self.check(port, seen, now),
+                Some(output) => self.begin(seen, packet.group(), now).map(|()| output),
+            };
+            match verdict {
+                Ok(output) => Verdict::To(output),
+                Err(reason) => Verdict::Reject(2 * half, reason),
             }
         });
+        all.clear();
+        self.seen = all;
     }
 
     fn model(&self) -> Model {
         let mut model = Model::default();
         let input = |port: usize| -> Block {
-            if !self.is_active {
-                return vec![Op::emit(port as u32)];
-            }
             let missing = reject(2 * self.half, self.outputs, ip_header::NO_HEADER);
+            let other = (port + self.half) % (2 * self.half);
             vec![
                 Op::when(ip_header::is_missing(), missing),
-                Op::when(ip::PROTO.ne(TCP), vec![Op::emit(port as u32)]),
+                Op::when(
+                    ip::PROTO.ne(TCP).and(ip::PROTO.ne(ICMP)),
+                    vec![Op::emit(other as u32)],
+                ),
                 Op::Opaque("keeps the windows of connections"),
             ]
         };
         model.inputs = (0..2 * self.half).map(input).collect();
-        if self.is_active {
-            let capacity = self.table.flows.borrow().capacity();
-            model.declare(STATE, StateKind::Flows { capacity, widths: table::widths() });
-        }
+        let capacity = self.table.flows.borrow().capacity();
+        model.declare(STATE, StateKind::Flows { capacity, widths: table::widths() });
         model
     }
 
     fn export(&mut self, name: &str, to: &mut ElementState) {
-        if self.is_active {
-            self.table.export(name, to);
-        }
+        self.table.export(name, to);
     }
 
     fn import(&mut self, name: &str, from: &mut ElementState, now: u64) {
-        if self.is_active {
-            self.table.import(name, from, now);
-        }
+        self.table.import(name, from, now);
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

@@ -6,7 +6,7 @@
 
 use ir::Reason;
 
-use super::segment::{Kind, Segment};
+use super::segment::{Kind, MOST_SCALE, Segment};
 
 /// The segment does not belong to what its sender may send or acknowledge now.
 pub(super) const OUT_OF_WINDOW: Reason = Reason("out-of-window");
@@ -19,7 +19,7 @@ pub(super) const BAD_STATE: Reason = Reason("bad-state");
 const LEAST_LATE: u32 = 66_000;
 
 /// Which end sent the first SYN.
-const CLIENT: usize = 0;
+pub(super) const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
 /// Whether a number is after another, of which half of all are (RFC 9293, 3.4).
@@ -124,7 +124,7 @@ impl End {
             limit,
             window,
             acknowledged,
-            scale: (more as u8).min(14),
+            scale: (more as u8).min(MOST_SCALE),
             scales: bit(2),
             has_acknowledged: bit(1),
             has_finished: bit(0),
@@ -132,8 +132,18 @@ impl End {
     }
 }
 
+/// What another SYN of the client tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Again {
+    /// How many numbers it takes, its own among them.
+    length: u16,
+    window: u16,
+    scale: Option<u8>,
+}
+
 /// A connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
 pub(super) struct Connection {
     pub(super) state: State,
     /// Whether it was found after it had begun, so that its windows are not known.
@@ -141,11 +151,44 @@ pub(super) struct Connection {
     ends: [End; 2],
     /// The client's last SYN: its number, and what it tells. The server may have forgotten the connection.
     syn: u32,
-    again: Option<End>,
+    again: Option<Again>,
 }
 
+const _: () = assert!(size_of::<Connection>() == 64);
+
 /// How many numbers a connection is written as.
-pub(super) const NUMBERS: usize = 18;
+pub(super) const NUMBERS: usize = 15;
+
+impl Again {
+    fn of(syn: &Segment) -> Self {
+        let length = syn.end.wrapping_sub(syn.seq) as u16;
+        Self { length, window: syn.window as u16, scale: syn.scale }
+    }
+
+    /// The end that sent it, with this number.
+    fn end(self, seq: u32) -> End {
+        let end = seq.wrapping_add(self.length.into());
+        End {
+            end,
+            limit: end,
+            window: u32::from(self.window).max(1),
+            scale: self.scale.unwrap_or(0),
+            scales: self.scale.is_some(),
+            ..End::default()
+        }
+    }
+
+    fn numbers(self) -> [u32; 2] {
+        let scale = self.scale.map_or(0, |scale| 0x100 | u32::from(scale));
+        [u32::from(self.length) << 16 | u32::from(self.window), scale]
+    }
+
+    fn from_numbers([length_window, scale]: [u32; 2]) -> Self {
+        let (length, window) = ((length_window >> 16) as u16, length_window as u16);
+        let scale = (scale & 0x100 != 0).then_some((scale as u8).min(MOST_SCALE));
+        Self { length, window, scale }
+    }
+}
 
 impl Connection {
     /// One that a SYN begins.
@@ -159,12 +202,12 @@ impl Connection {
         Self { state: State::Established, is_loose: true, ..Self::default() }
     }
 
-    /// Takes a SYN of an end in that may pass.
-    pub(super) fn add_syn(&mut self, from: usize, syn: &Segment) {
+    /// Takes a SYN of an end in.
+    fn add_syn(&mut self, from: usize, syn: &Segment) {
         match (self.state, from) {
             (State::SynSent | State::Closed | State::Reset, CLIENT) => *self = Self::begin(syn),
             (_, CLIENT) if syn.seq == self.syn && self.again.is_none() => {}
-            (_, CLIENT) => (self.syn, self.again) = (syn.seq, Some(End::begin(syn))),
+            (_, CLIENT) => (self.syn, self.again) = (syn.seq, Some(Again::of(syn))),
             (State::SynSent, _) => {
                 self.state = State::BothSent;
                 self.open(SERVER, syn);
@@ -173,7 +216,7 @@ impl Connection {
         }
     }
 
-    /// Checks a segment of an end, and takes it in if it is valid. A SYN is taken in by [`Connection::add_syn`].
+    /// Checks a segment of an end, and takes it in if it is valid.
     ///
     /// # Errors
     /// Why it is invalid.
@@ -181,12 +224,35 @@ impl Connection {
         match segment.kind {
             Kind::Syn => {
                 let opens = matches!(self.state, State::SynSent | State::BothSent);
-                (from == CLIENT || opens || self.is_loose).then_some(()).ok_or(BAD_STATE)
+                if from != CLIENT && !opens && !self.is_loose {
+                    return Err(BAD_STATE);
+                }
+                self.add_syn(from, segment);
+                Ok(())
             }
             Kind::SynAck => self.syn_ack(from, segment),
             Kind::Rst => self.rst(from, segment),
             Kind::Ack => self.ack(from, segment),
         }
+    }
+
+    /// Checks an ICMP error about a segment with this number, which an end is said to have sent: who forges one must guess
+    /// the number (RFC 5927, 4.1).
+    ///
+    /// # Errors
+    /// That the end did not send it, or that it was acknowledged long ago.
+    pub(super) fn quoted(&self, from: usize, seq: u32) -> Result<(), Reason> {
+        let [sender, peer] = [self.ends[from], self.ends[1 - from]];
+        let earliest = sender.end.wrapping_sub(peer.window.max(LEAST_LATE));
+        let fits = !after(seq, sender.end) && !after(earliest, seq);
+        let is_again = from == CLIENT && self.again.is_some() && seq == self.syn;
+        let has_sent = from == CLIENT || self.state > State::SynSent;
+        (self.is_loose || is_again || has_sent && fits).then_some(()).ok_or(OUT_OF_WINDOW)
+    }
+
+    /// Whether it is over, so that a SYN of its client begins another.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, State::Closed | State::Reset)
     }
 
     /// Takes in what an end tells with the SYN that answers or crosses that of its peer.
@@ -207,7 +273,7 @@ impl Connection {
 
     /// Whether a number acknowledges the client's last SYN.
     fn acknowledges_syn(&self, ack: u32) -> bool {
-        let end = self.again.map_or(self.ends[CLIENT].end, |again| again.end);
+        let end = self.again.map_or(self.ends[CLIENT].end, |again| again.end(self.syn).end);
         (1..=end.wrapping_sub(self.syn)).contains(&ack.wrapping_sub(self.syn))
     }
 
@@ -230,7 +296,7 @@ impl Connection {
             (_, _) => match self.again {
                 Some(again) if self.acknowledges_syn(segment.ack) => {
                     let syn = self.syn;
-                    *self = Self { syn, ends: [again, End::default()], ..Self::default() };
+                    *self = Self { syn, ends: [again.end(syn), End::default()], ..Self::default() };
                     self.open(SERVER, segment);
                     self.state = State::SynReceived;
                 }
@@ -353,16 +419,15 @@ impl Connection {
 
     /// From its numbers, if they are those of one.
     pub(super) fn from_numbers(numbers: &[u32; NUMBERS]) -> Option<Self> {
-        let [state, bits, syn, ends @ ..] = *numbers;
-        let end = |at: usize| -> Option<End> {
-            Some(End::from_numbers(*ends.get(5 * at..)?.first_chunk()?))
-        };
+        let [state, bits, syn, rest @ ..] = *numbers;
+        let end = |at: usize| Some(End::from_numbers(*rest.get(5 * at..)?.first_chunk()?));
+        let again = Again::from_numbers(*rest.last_chunk()?);
         Some(Self {
             state: State::of(u8::try_from(state).ok()?)?,
             is_loose: bits >> 1 & 1 != 0,
             ends: [end(0)?, end(1)?],
             syn,
-            again: end(2).filter(|_| bits & 1 != 0),
+            again: (bits & 1 != 0).then_some(again),
         })
     }
 }

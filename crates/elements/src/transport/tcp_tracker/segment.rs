@@ -1,15 +1,21 @@
 //! What is tracked of a TCP segment.
 
+use ir::Reason;
 use net::Packet;
 use net::wire::Tcp;
+use net::wire::ip_protocol::{ICMP, TCP};
 use net::wire::tcp::{flag, option};
 
 use super::connection::after;
-use crate::flow_table::Key;
+use super::{BAD_FLAGS, NO_CONNECTION};
+use crate::flow_table::{Hashed, Key};
+use crate::header_check::Check;
+use crate::ip::icmp_quote::Quote;
 use crate::ip::ip_header;
+use crate::transport::check_tcp_header::CheckTCPHeader;
 
 /// The largest shift of a window (RFC 7323, 2.3).
-const MOST_SCALE: u8 = 14;
+pub(super) const MOST_SCALE: u8 = 14;
 
 /// What a segment does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +46,59 @@ pub(super) struct Segment {
     pub scale: Option<u8>,
 }
 
+/// What is tracked of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Segment(Segment),
+    /// An ICMP error about a segment of this number.
+    Error(u32),
+    /// Neither TCP nor about TCP.
+    Other,
+}
+
+/// A packet as it was seen, and where its connection is looked up: that of an error has the key of what it quotes.
+pub(super) struct Seen {
+    pub what: Result<What, Reason>,
+    pub at: Hashed,
+    /// See [`crate::flow_table::FlowTable::guess`].
+    pub guess: Option<u32>,
+}
+
+impl Seen {
+    /// Looks at a packet. Its key is not hashed yet.
+    pub(super) fn of(packet: &mut Packet, header: &CheckTCPHeader) -> Self {
+        let (key, what) = match seen(packet, header) {
+            Ok((key, what)) => (key, Ok(what)),
+            Err(reason) => (Key::default(), Err(reason)),
+        };
+        Self { what, at: Hashed { key, hash: 0 }, guess: None }
+    }
+}
+
+fn seen(packet: &mut Packet, header: &CheckTCPHeader) -> Result<(Key, What), Reason> {
+    let ip = ip_header::view(packet).ok_or(ip_header::NO_HEADER)?;
+    match ip.protocol() {
+        TCP => {
+            header.check(packet)?;
+            let (key, segment) = Segment::of(packet).ok_or(BAD_FLAGS)?;
+            Ok((key, What::Segment(segment)))
+        }
+        ICMP => match Quote::of(packet) {
+            Ok(Quote { protocol: TCP, src, dst, ports: Some(ports), seq: Some(seq), .. }) => {
+                let addresses = u64::from(src) << 32 | u64::from(dst);
+                Ok((Key { addresses, ports, map: TCP.into() }, What::Error(seq)))
+            }
+            // Without ports nobody knows which segment it is about.
+            Ok(Quote { protocol: TCP, .. }) => Err(NO_CONNECTION),
+            _ => Ok((Key::default(), What::Other)),
+        },
+        _ => Ok((Key::default(), What::Other)),
+    }
+}
+
 impl Segment {
     /// A packet's segment with its key; none if its flags contradict each other. The header was checked.
-    pub(super) fn of(packet: &Packet) -> Option<(Key, Self)> {
+    fn of(packet: &Packet) -> Option<(Key, Self)> {
         let ip = ip_header::view(packet)?;
         let tcp = packet.transport().and_then(Tcp::new)?;
         let kind = kind(tcp.flags())?;

@@ -7,8 +7,10 @@ use ir::StateValue;
 use ir::state::{Flow as Declared, Flows};
 
 use super::connection::{Connection, NUMBERS, State};
+use super::segment::Seen;
 use crate::element_state::ElementState;
-use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
+use crate::flow_table::slab::Beside;
+use crate::flow_table::{Flow, FlowHit, FlowTable, GroupFlows, HandedOver, Key};
 
 /// What the declared flows are called.
 pub(super) const STATE: &str = "connections";
@@ -52,7 +54,7 @@ pub(super) struct Table {
     /// Shared with whoever puts flows into groups. Each has the state of its connection.
     pub(super) flows: Rc<RefCell<FlowTable>>,
     /// By the flow's number.
-    connections: Vec<Connection>,
+    connections: Beside<Connection>,
     /// Connections whose SYN came in this burst, and may pass or not.
     begun: Vec<(Key, Connection)>,
     /// When the burst came.
@@ -62,7 +64,7 @@ pub(super) struct Table {
 }
 
 /// A table that goes to the chain that comes next.
-struct Whole(HandedOver, Vec<Connection>, Timeouts);
+struct Whole(HandedOver, Beside<Connection>, Timeouts);
 
 /// What goes to another worker.
 struct Group(GroupFlows, Vec<(Key, Connection)>);
@@ -72,7 +74,7 @@ impl Table {
         let mut flows = FlowTable::new(capacity);
         let classes = timeouts.all().map(|timeout| flows.class(timeout, 0));
         let flows = Rc::new(RefCell::new(flows));
-        let (connections, begun) = (Vec::new(), Vec::new());
+        let (connections, begun) = (Beside::new(), Vec::new());
         Self { flows, connections, begun, now: 0, timeouts, classes }
     }
 
@@ -89,10 +91,32 @@ impl Table {
         }
     }
 
-    /// The number of a segment's flow, and from which end the segment is.
+    /// Asks for the memory that finding flows touches, all of a batch at once; see [`Table::find`].
+    pub(super) fn prefetch(&self, batch: &mut [Seen]) {
+        let flows = self.flows.borrow();
+        for seen in &mut *batch {
+            seen.at = flows.hashed(seen.at.key);
+            flows.prefetch_bucket(&seen.at);
+        }
+        flows.guess(batch, |seen| (seen.at.hash, &mut seen.guess));
+        for guess in batch.iter().filter_map(|seen| seen.guess) {
+            self.connections.prefetch(guess >> 1);
+        }
+    }
+
+    /// The number of a flow, and the end that a packet with the key is from.
     #[inline]
-    pub(super) fn find(&self, key: &Key, now: u64) -> Option<(u32, usize)> {
-        self.flows.borrow().lookup(key, now)
+    pub(super) fn find(&self, seen: &Seen, now: u64) -> Option<FlowHit> {
+        let flows = self.flows.borrow();
+        let guessed = seen.guess.and_then(|guess| flows.is(guess, &seen.at));
+        let found = guessed.or_else(|| flows.holder(&seen.at));
+        found.filter(|&(number, _)| flows.flow(number).expiry() > now)
+    }
+
+    /// The connection of a flow.
+    #[inline]
+    pub(super) fn connection(&self, number: u32) -> &Connection {
+        self.connections.get(number)
     }
 
     /// Works on the connection of a flow. If that gives no error, the connection had a packet.
@@ -103,7 +127,7 @@ impl Table {
         now: u64,
         work: impl FnOnce(&mut Connection) -> Result<(), E>,
     ) -> Result<(), E> {
-        let connection = &mut self.connections[number as usize];
+        let connection = self.connections.get_mut(number);
         work(connection)?;
         let mut flows = self.flows.borrow_mut();
         flows.set_state(number, connection.state as u8);
@@ -138,16 +162,8 @@ impl Table {
         let class = self.classes[class(connection.state)];
         let Some(number) = self.flows.borrow_mut().insert(flow, class, now) else { return false };
         self.flows.borrow_mut().set_group(number, group);
-        self.set(number, connection);
+        self.connections.set(number, connection);
         true
-    }
-
-    fn set(&mut self, number: u32, connection: Connection) {
-        let at = number as usize;
-        if at >= self.connections.len() {
-            self.connections.resize(at + 1, Connection::default());
-        }
-        self.connections[at] = connection;
     }
 
     /// Sets the connections of flows that were added.
@@ -157,7 +173,7 @@ impl Table {
             let held = flows.holder(&flows.hashed(key));
             drop(flows);
             if let Some((number, _)) = held {
-                self.set(number, connection);
+                self.connections.set(number, connection);
             }
         }
     }
@@ -170,7 +186,7 @@ impl Table {
         for flow in flows.iter() {
             let key = Key::from_numbers(&flow.keys[0]);
             let held = key.and_then(|key| table.holder(&table.hashed(key)));
-            let connection = held.and_then(|(n, _)| self.connections.get(n as usize));
+            let connection = held.map(|(n, _)| self.connections.get(n));
             if let Some(connection) = connection {
                 let mut flow = flow.clone();
                 flow.common.extend(connection.numbers().map(u128::from));
@@ -204,7 +220,7 @@ impl Table {
                 to.declared.set(name, STATE, StateValue::Flows(self.declared(group)));
             }
             None => {
-                let connections = std::mem::take(&mut self.connections);
+                let connections = std::mem::replace(&mut self.connections, Beside::new());
                 let flows = self.flows.borrow_mut().hand_over();
                 to.native = Some(Box::new(Whole(flows, connections, self.timeouts)));
             }
@@ -212,7 +228,7 @@ impl Table {
                 let mut flows = self.flows.borrow_mut();
                 let numbers = flows.in_order().into_iter().map(|(number, _)| number);
                 let numbers = numbers.filter(|&number| flows.group(number) == group);
-                let connection = |number: u32| self.connections[number as usize];
+                let connection = |number: u32| *self.connections.get(number);
                 let all = numbers.map(|n| (flows.flow(n).key(0), connection(n))).collect();
                 to.native = Some(Box::new(Group(flows.export_group(group), all)));
             }
