@@ -92,7 +92,8 @@ elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, 
   flows[2] -> inside_begin;
   inside_begin -> inside :: IPFilter(DENIED 1, $rules);
   pings[2] -> IPClassifier(icmp type echo) -> inside;
-  inside[1] -> inside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from inside") -> inside_denied :: IPFilter(deny all);
+  inside[1] -> inside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from inside")
+    -> inside_denied :: IPFilter(deny all);
   inside_log[1] -> inside_denied;
   inside[0] -> inside_kind :: IPClassifier(tcp and ${windows:-true}, icmp, -);
   inside_kind[0] -> [2] windows;
@@ -103,7 +104,8 @@ elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, 
   flows[3] -> outside_begin;
   outside_begin -> outside :: IPFilter(DENIED 1, ${outside:-deny all});
   pings[3] -> IPClassifier(icmp type echo) -> outside;
-  outside[1] -> outside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from outside") -> outside_denied :: IPFilter(deny all);
+  outside[1] -> outside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from outside")
+    -> outside_denied :: IPFilter(deny all);
   outside_log[1] -> outside_denied;
   outside[0] -> outside_kind :: IPClassifier(tcp and ${windows:-true}, icmp, -);
   outside_kind[0] -> [3] windows;

@@ -1,4 +1,4 @@
-//! A flood of SYNs through the Firewall: connections with data in both directions go on, and tables are bounded.
+//! A flood of SYNs through the Firewall: established connections go on, and tables are bounded.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ impl Connection {
 }
 
 #[test]
-fn connections_with_data_outlive_a_flood_of_syns() {
+fn established_connections_outlive_a_flood_of_syns() {
     let chain = format!(
         "require(nf);
         fw :: Firewall(allow tcp, OUTSIDE allow tcp, MAPPING_CAPACITY {CAPACITY});
@@ -79,8 +79,8 @@ fn connections_with_data_outlive_a_flood_of_syns() {
     let started = start("flood", &chain, Path::new("."), engine::session::Path::Synthesised);
     let mut firewall = Firewall(started.unwrap_or_else(|(errors, _)| panic!("{errors:?}")));
     let mut all: Vec<_> = (0..CONNECTIONS).map(|n| Connection::open(&mut firewall, n)).collect();
-    // Those with data in both directions are not evicted for others.
-    for connection in &mut all {
+    // Whether they had data in both directions or none.
+    for connection in all.iter_mut().step_by(2) {
         assert!([0, 1].iter().all(|&from| connection.sends(&mut firewall, from)));
     }
     let (mut random, count) = (fastrand::Rng::with_seed(7), flood());
