@@ -56,10 +56,7 @@ impl Quote {
         let message = packet.transport().unwrap_or(&[]);
         let quoted = message.get(QUOTED..).and_then(Ipv4::new).ok_or(NOT_ERROR)?;
         let is_error = icmpv4::is_error(message[0]);
-        if ip.is_later_fragment()
-            || !is_error
-            || quoted.version() != 4
-            || quoted.header_len() < 20
+        if ip.is_later_fragment() || !is_error || quoted.version() != 4 || quoted.header_len() < 20
         {
             return Err(NOT_ERROR);
         }

@@ -158,10 +158,7 @@ impl TCPTracker {
                 false => others_decide,
             });
         };
-        if segment.kind == Kind::Syn
-            && from == CLIENT
-            && self.table.connection(number).is_over()
-        {
+        if segment.kind == Kind::Syn && from == CLIENT && self.table.connection(number).is_over() {
             return Ok(others_decide);
         }
         self.table.change(number, now, |connection| connection.check(from, &segment))?;
@@ -234,10 +231,7 @@ impl Element for TCPTracker {
             let other = (port + self.half) % (2 * self.half);
             vec![
                 Op::when(ip_header::is_missing(), missing),
-                Op::when(
-                    ip::PROTO.ne(TCP).and(ip::PROTO.ne(ICMP)),
-                    vec![Op::emit(other as u32)],
-                ),
+                Op::when(ip::PROTO.ne(TCP).and(ip::PROTO.ne(ICMP)), vec![Op::emit(other as u32)]),
                 Op::Opaque("keeps the windows of connections"),
             ]
         };
