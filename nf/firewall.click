@@ -6,7 +6,7 @@
 //
 // Input and output 0 lead from inside to outside, input and output 1 from outside to inside. Flows are those of TCP, UDP
 // and pings; a flow of TCP begins with a SYN. ICMP errors pass that are about a flow. Fragments are put together
-// first. All other IPv4 packets are denied. Of what rules deny, `LOG 10` shows ten packets a second.
+// first. All other IPv4 packets are denied. `LOG true` shows what rules deny.
 //
 // Segments of TCP pass that fit their connection's state and windows: others are dropped as `out-of-window`,
 // `bad-rst`, `bad-state`, `no-connection`, `bad-tcp-flags` or `bad-tcp-checksum`. So must ICMP errors about them.
@@ -23,7 +23,8 @@
 // they are all there, a new one replaces the one that expires first, if it expires before the new one: in a flood of SYNs,
 // connections that are not established, never established ones.
 // WINDOWS (true or false, default true): whether segments of TCP are checked, see TCPTracker.
-// LOG (number, default 0): of how many packets a second that rules deny, from each side, a line is shown.
+// LOG (true or false, default false): whether packets that rules deny are shown, with a line each.
+// LOG_RATE (number, default 10): how many of them in a second, from each side. The others are denied unseen.
 // TCP_TIMEOUT (time, default 86400 seconds): after which an established connection is forgotten that nobody uses.
 // UDP_TIMEOUT (time, default 300 seconds): the same for UDP.
 //
@@ -50,7 +51,7 @@
 // IPFilter, IPRewriter, TCPTracker, ACL, NAPT
 
 elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, TCP_TIMEOUT $tcp, UDP_TIMEOUT $udp,
-                        WINDOWS $windows, LOG $log, __REST__ $rules |
+                        WINDOWS $windows, LOG $log, LOG_RATE $rate, __REST__ $rules |
   // Connections of TCP whose windows are checked.
   windows :: TCPTracker(CAPACITY ${capacity:-4194304}, TIMEOUT ${tcp:-86400});
   // Other flows: their packets leave on outputs 0 and 1; others come back on 2 and 3, and begin a flow if they may.
@@ -92,9 +93,11 @@ elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, 
   flows[2] -> inside_begin;
   inside_begin -> inside :: IPFilter(DENIED 1, $rules);
   pings[2] -> IPClassifier(icmp type echo) -> inside;
-  inside[1] -> inside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from inside")
+  inside[1] -> inside_log :: IPClassifier(${log:-false}, -);
+  inside_log[0] -> inside_rate :: RatedSplitter(${rate:-10}, BURST_DURATION 1s) -> IPPrint("denied from inside")
     -> inside_denied :: IPFilter(deny all);
   inside_log[1] -> inside_denied;
+  inside_rate[1] -> inside_denied;
   inside[0] -> inside_kind :: IPClassifier(tcp and ${windows:-true}, icmp, -);
   inside_kind[0] -> [2] windows;
   inside_kind[1] -> [2] pings;
@@ -104,9 +107,11 @@ elementclass Firewall { OUTSIDE $outside, MTU $mtu, MAPPING_CAPACITY $capacity, 
   flows[3] -> outside_begin;
   outside_begin -> outside :: IPFilter(DENIED 1, ${outside:-deny all});
   pings[3] -> IPClassifier(icmp type echo) -> outside;
-  outside[1] -> outside_log :: RatedSplitter(${log:-0}, BURST_DURATION 1s) -> IPPrint("denied from outside")
+  outside[1] -> outside_log :: IPClassifier(${log:-false}, -);
+  outside_log[0] -> outside_rate :: RatedSplitter(${rate:-10}, BURST_DURATION 1s) -> IPPrint("denied from outside")
     -> outside_denied :: IPFilter(deny all);
   outside_log[1] -> outside_denied;
+  outside_rate[1] -> outside_denied;
   outside[0] -> outside_kind :: IPClassifier(tcp and ${windows:-true}, icmp, -);
   outside_kind[0] -> [3] windows;
   outside_kind[1] -> [3] pings;

@@ -58,8 +58,13 @@ fn rewritten(held: &Held, now: u64) -> Option<Flow> {
         keys.reverse();
         both.reverse();
     }
+    let mut common = held.common.clone();
+    // Where no condition says which protocol the packet had that made it, it is the key's.
+    if let [_, _, protocol @ 0, _] = &mut common[..] {
+        *protocol = map & 0xff;
+    }
     let expiry = now + LIFE;
-    Some(Flow { keys, values: both, common: held.common.clone(), expiry, guarantee: expiry })
+    Some(Flow { keys, values: both, common, expiry, guarantee: expiry })
 }
 
 /// Makes these flows all that tables hold that hold one.
@@ -344,7 +349,8 @@ fn exits_of_conformance_cases() {
 
 /// What hosts are given from blocks depends on when flows that expired are removed, which is before bursts for elements,
 /// and later where programs take them.
-const WITH_BLOCKS: [&str; 2] = ["nat/pool_mapper_blocks.test", "nf/napt_pool_carrier.test"];
+const WITH_BLOCKS: [&str; 3] =
+    ["nat/pool_mapper_blocks.test", "nf/napt_exhausted.test", "nf/napt_pool_carrier.test"];
 
 #[test]
 fn exits_of_filetests() {
