@@ -3,48 +3,22 @@
 mod played;
 
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use lab::chain::{self, Started};
-use lab::live::{Network, possible};
+use lab::live::possible;
 use lab::outcome::{drain, feed};
 use net::pcap::Reader;
 use net::wire::{Ipv4, Tcp};
 
+use crate::kernel::Kernel;
 use played::{INSIDE, OUTSIDE, Played, connection};
 
 /// Passes each packet through the kernel; which of them left.
 fn kernel(packets: &[Played]) -> Vec<bool> {
-    let network = Network::new(&["kernel"]);
-    let rules = network.folder().join("rules.nft");
-    std::fs::write(&rules, include_str!("conntrack/rules.nft")).unwrap();
-    let script = network.folder().join("play.py");
-    std::fs::write(&script, include_str!("conntrack/play.py")).unwrap();
-    network.on("kernel", "nft", &["-f", rules.to_str().unwrap()]);
-    let settings =
-        "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 0 > netfilter/nf_conntrack_tcp_loose";
-    network.on("kernel", "sh", &["-c", settings]);
-    let mut command = network.command("kernel", "python3");
-    let mut player =
-        command.arg(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut text = String::new();
-    for Played { from, packet, .. } in packets {
-        let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
-        text += &format!("{from} {hex}\n");
-    }
-    let mut input = player.stdin.take().unwrap();
-    let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
-    let output = player.wait_with_output().unwrap();
-    writing.join().unwrap().expect("the player reads all");
-    assert!(output.status.success());
-    output
-        .stdout
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| line == b"1")
-        .collect()
+    let rules = include_str!("conntrack/rules.nft");
+    let kernel = Kernel::start(rules, "echo 0 > netfilter/nf_conntrack_tcp_loose");
+    kernel.verdicts(packets.iter().map(|Played { from, packet, .. }| (*from, &packet[..])))
 }
 
 /// The same through the Firewall.

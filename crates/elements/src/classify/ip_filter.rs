@@ -1,14 +1,17 @@
 //! IPFilter.
 
+use std::ops::Range;
+
 use click::config::Argument;
-use ir::{Diagnostic, Model, Reason, Severity};
+use ir::{Diagnostic, FileId, Model, Reason, Severity};
 use net::Batch;
 
 use crate::argument::parse_integer;
 use crate::classify::classifier::{NO_MATCH, RuleClassifier};
 use crate::classify::pattern::iptables::DumpLine;
 use crate::classify::pattern::{
-    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, iptables, parse_words, words,
+    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, iptables, nftables, parse_words,
+    words,
 };
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
@@ -33,6 +36,13 @@ element! {
     /// of the keyword ACTION. Their column of flags is not looked at. They may also stand among the
     /// arguments. In files, empty lines and lines that start with # do not count.
     ///
+    /// A file may be what `nft list ruleset` prints: the rules of the chain CHAIN count, in capitals or not, of a
+    /// table of IPv4 (ip or inet), then its policy. Matches of addresses, protocols, ports, flags, types, codepoints and
+    /// other numbers of IPv4's header are read, with sets, named ones as they stand in the file, ranges and concatenations.
+    /// Matches of IPv6 match nothing. Counters, logs and comments mean nothing. Rules that depend on more than the packet,
+    /// jump or have verdict maps are not read. A rule of nftables may also stand among the arguments, behind the word `nft`:
+    /// `nft ip saddr 10.0.0.0/8 tcp dport 22 accept`.
+    ///
     /// A file may also be what `iptables-save` or `iptables -S` prints: the rules of the chain CHAIN in
     /// the table filter count, then its policy; those of other chains and tables do not. ACCEPT is
     /// `allow`; DROP and REJECT are `deny`, and nothing is sent for REJECT. Tests of addresses, protocol,
@@ -47,7 +57,7 @@ element! {
     ///
     /// ACTION (an action, default allow): what ClassBench's rules do.
     /// DENIED (number): the output on which packets leave that a rule denies or no rule matches, instead of being dropped.
-    /// CHAIN (word, default FORWARD): the chain of iptables whose rules are read.
+    /// CHAIN (word, default FORWARD): the chain of iptables or nftables whose rules are read.
     /// LENIENT (bool, default false): whether lines of files that cannot be read are left out, with a
     /// warning for each. What is left out may have allowed or denied something.
     /// CACHING (bool): accepted and without effect.
@@ -202,13 +212,7 @@ impl Reader {
                 };
                 self.rules.push(Rule { pattern, arm, text: written, span });
             }
-            Err(wrong) if self.is_lenient && matches!(text, Text::Line(..)) => {
-                self.left_out += 1;
-                if self.left_out <= MOST_SHOWN {
-                    let severity = Severity::Warning;
-                    arguments.report(Diagnostic { severity, ..wrong.diagnostic(&text) });
-                }
-            }
+            Err(wrong) if matches!(text, Text::Line(..)) => self.wrong(arguments, wrong, text),
             Err(wrong) => arguments.report(wrong.diagnostic(&text)),
         }
     }
@@ -219,8 +223,28 @@ impl Reader {
             return arguments.error(path, "'file' is followed by a path");
         }
         let Some((file, content)) = arguments.read_file(path) else { return };
-        let (mut at, before) = (0, self.rules.len());
+        let before = self.rules.len();
         self.left_out = 0;
+        match nftables::is_listing(&content) {
+            true => self.read_listing(arguments, path, (file, &content)),
+            false => self.read_lines(arguments, path, (file, &content)),
+        }
+        if self.left_out > 0 {
+            let (left_out, read) = (self.left_out, self.rules.len() - before);
+            let message = format!("{left_out} lines are left out, {read} rules are read");
+            let warning = Diagnostic::warning("rules-left-out", message);
+            arguments.report(warning.label(path.span, "of this file"));
+        }
+    }
+
+    /// Reads a file that has a rule on each line.
+    fn read_lines(
+        &mut self,
+        arguments: &mut Arguments<'_, '_>,
+        path: &Argument,
+        (file, content): (FileId, &str),
+    ) {
+        let mut at = 0;
         // Of a dump of iptables: whether its table filters, the policy of the chain, and another chain that has rules.
         let (mut filters, mut policy, mut other) = (true, None, None);
         let mut is_there = false;
@@ -247,28 +271,89 @@ impl Reader {
             }
         }
         if let (Some(other), false) = (other, is_there) {
-            let message =
-                format!("there are rules of the chain {other}, and none of {}", self.chain);
-            let error = Diagnostic::error("bad-argument", message).label(path.span, "read here");
-            arguments.report(error.help(format!("CHAIN {other} reads those")));
+            self.other_chain(arguments, path, other);
         }
-        // What decides nothing is denied by default.
-        if let Some((true, text)) = policy {
-            let (span, pattern) = (Some(text.span()), Pattern::Const(true));
-            match action(Word { text: "allow", start: 0 }, self.outputs) {
-                Ok(arm) => self.rules.push(Rule { pattern, arm, text: "allow all".into(), span }),
-                Err(wrong) => arguments.report(wrong.diagnostic(&text)),
+        if let Some((passes, text)) = policy {
+            self.policy(arguments, passes, text, 0..text.as_str().len());
+        }
+    }
+
+    /// Reads what `nft list ruleset` prints.
+    fn read_listing(
+        &mut self,
+        arguments: &mut Arguments<'_, '_>,
+        path: &Argument,
+        (file, content): (FileId, &str),
+    ) {
+        let text = Text::Line(content, file, 0);
+        let chains = match nftables::chains(content) {
+            Ok(chains) => chains,
+            Err(wrong) => return arguments.report(wrong.diagnostic(&text)),
+        };
+        let is_it = |chain: &&nftables::Chain<'_>| chain.name().eq_ignore_ascii_case(&self.chain);
+        let mut found = chains.iter().filter(is_it);
+        let (Some(chain), second) = (found.next(), found.next()) else {
+            return match chains.first() {
+                Some(other) => self.other_chain(arguments, path, other.name()),
+                None => arguments.error(path, "no table of IPv4 has a chain here"),
+            };
+        };
+        if let Some(second) = second {
+            let message = format!("there is another chain '{}'", second.name());
+            let error = Diagnostic::error("bad-argument", message);
+            arguments.report(error.label(text.locate(second.named_at()), ""));
+        }
+        for (range, rule) in chain.rules() {
+            match rule {
+                Ok(nftables::Rule { passes, pattern, text: written }) => {
+                    let verdict = if passes { "allow" } else { "deny" };
+                    match action(Word { text: verdict, start: range.start }, self.outputs) {
+                        Ok(arm) => {
+                            let span = Some(text.locate(range));
+                            self.rules.push(Rule { pattern, arm, text: written.into(), span });
+                        }
+                        Err(wrong) => arguments.report(wrong.diagnostic(&text)),
+                    }
+                }
+                Err(wrong) => self.wrong(arguments, wrong, text),
             }
-        } else if let Some((false, text)) = policy {
-            let (span, pattern) = (Some(text.span()), Pattern::Const(true));
-            let arm = self.outputs as u32 + 1;
-            self.rules.push(Rule { pattern, arm, text: "deny all".into(), span });
         }
-        if self.left_out > 0 {
-            let (left_out, read) = (self.left_out, self.rules.len() - before);
-            let message = format!("{left_out} lines are left out, {read} rules are read");
-            let warning = Diagnostic::warning("rules-left-out", message);
-            arguments.report(warning.label(path.span, "of this file"));
+        if let Some((passes, range)) = chain.policy.clone() {
+            self.policy(arguments, passes, text, range);
+        }
+    }
+
+    /// Reports what is wrong with a rule of a file; it is an error, or the rule is left out.
+    fn wrong(&mut self, arguments: &mut Arguments<'_, '_>, wrong: Wrong, text: Text<'_>) {
+        if !self.is_lenient {
+            return arguments.report(wrong.diagnostic(&text));
+        }
+        self.left_out += 1;
+        if self.left_out <= MOST_SHOWN {
+            arguments.report(Diagnostic { severity: Severity::Warning, ..wrong.diagnostic(&text) });
+        }
+    }
+
+    /// Says that a file has rules of another chain only.
+    fn other_chain(&self, arguments: &mut Arguments<'_, '_>, path: &Argument, other: &str) {
+        let message = format!("there are rules of the chain {other}, and none of {}", self.chain);
+        let error = Diagnostic::error("bad-argument", message).label(path.span, "read here");
+        arguments.report(error.help(format!("CHAIN {other} reads those")));
+    }
+
+    /// Adds what becomes of packets that no rule decides on.
+    fn policy(
+        &mut self,
+        arguments: &mut Arguments<'_, '_>,
+        passes: bool,
+        text: Text<'_>,
+        range: Range<usize>,
+    ) {
+        let (span, pattern) = (Some(text.locate(range)), Pattern::Const(true));
+        let (verdict, written) = if passes { ("allow", "allow all") } else { ("deny", "deny all") };
+        match action(Word { text: verdict, start: 0 }, self.outputs) {
+            Ok(arm) => self.rules.push(Rule { pattern, arm, text: written.into(), span }),
+            Err(wrong) => arguments.report(wrong.diagnostic(&text)),
         }
     }
 }
@@ -286,8 +371,12 @@ pub(crate) fn rule(
             wrong.help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'")
         });
     }
-    if iptables::is_rule(text) {
-        let (passes, pattern) = iptables::parse(text)?;
+    let is_iptables = iptables::is_rule(text);
+    if is_iptables || nftables::is_rule(text) {
+        let (passes, pattern) = match is_iptables {
+            true => iptables::parse(text)?,
+            false => nftables::parse(text)?,
+        };
         let verdict = if passes { "allow" } else { "deny" };
         return Ok((action(Word { text: verdict, start: 0 }, outputs)?, pattern));
     }

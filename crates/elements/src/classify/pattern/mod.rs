@@ -14,6 +14,7 @@ mod expr;
 mod filter;
 pub(crate) mod iptables;
 mod language;
+pub(crate) mod nftables;
 mod primitive;
 mod program;
 mod text;

@@ -1,0 +1,194 @@
+//! Access lists beside the kernel: what `nft list ruleset` prints of generated rules is read by IPFilter, and both judge the
+//! same packets.
+
+use fastrand::Rng;
+use lab::chain;
+use lab::live::possible;
+use lab::outcome::{drain, feed};
+
+use crate::kernel::Kernel;
+
+const LISTS: u64 = 12;
+const RULES: usize = 40;
+const PACKETS: usize = 400;
+
+/// Rules of the chain `forward`, which sees packets before the kernel forwards them.
+fn generated(rng: &mut Rng) -> String {
+    let policy = pick(rng, &["accept", "drop"]);
+    let rules: String = (0..RULES).map(|_| format!("    {}\n", rule(rng))).collect();
+    format!(
+        "table inet filter {{
+  set hosts {{ type ipv4_addr; flags interval; elements = {{ 10.0.0.0/30, 10.0.0.9, 192.0.2.2-192.0.2.5 }} }}
+  set served {{ type ipv4_addr . inet_service; elements = {{ 10.0.0.1 . 80, 192.0.2.3 . 22, 10.0.0.6 . 53 }} }}
+  set six {{ type ipv6_addr; elements = {{ 2001:db8::1 }} }}
+  chain forward {{
+    type filter hook prerouting priority 0; policy {policy};
+{rules}  }}
+}}
+"
+    )
+}
+
+fn pick<'a>(rng: &mut Rng, all: &[&'a str]) -> &'a str {
+    rng.choice(all).expect("there are some")
+}
+
+/// A rule of one to three matches.
+fn rule(rng: &mut Rng) -> String {
+    let mut text: String = (0..rng.usize(1..=3)).map(|_| matches(rng) + " ").collect();
+    text += pick(rng, &["", "", "counter ", "counter log prefix \"seen, and: \" level debug "]);
+    text += pick(
+        rng,
+        &[
+            "accept",
+            "drop",
+            "accept comment \"one, two\"",
+            "reject",
+            "reject with icmp host-prohibited",
+        ],
+    );
+    text
+}
+
+fn matches(rng: &mut Rng) -> String {
+    let not = pick(rng, &["", "", "!= "]);
+    let address = pick(
+        rng,
+        &["10.0.0.4", "10.0.0.0/29", "192.0.2.1-192.0.2.6", "{ 10.0.0.2, 192.0.2.0/30 }", "@hosts"],
+    );
+    let ports = pick(rng, &["80", "20-60", "{ 22, 53, 80-90 }", "{ 443 }"]);
+    let order = pick(rng, &["<", "<=", ">", ">="]);
+    let number = rng.u8(1..250);
+    match rng.u8(0..17) {
+        0..3 => format!("ip saddr {not}{address}"),
+        3..5 => format!("ip daddr {not}{address}"),
+        5 | 6 => format!(
+            "{} {} {not}{ports}",
+            pick(rng, &["tcp", "udp"]),
+            pick(rng, &["sport", "dport"])
+        ),
+        7 => format!("th dport {not}{ports}"),
+        8 => {
+            let flags = [
+                "syn",
+                "! syn",
+                "syn,ack",
+                "== syn",
+                "!= ack",
+                "& (fin | syn | rst | ack) == syn",
+                "& (syn | ack) != syn | ack",
+                "syn / syn,ack",
+                "& rst == 0",
+                "{ syn, syn | ack }",
+            ];
+            format!("tcp flags {}", pick(rng, &flags))
+        }
+        9 => {
+            let kinds =
+                ["echo-request", "{ echo-request, echo-reply }", "destination-unreachable", "13"];
+            format!("icmp type {not}{}", pick(rng, &kinds))
+        }
+        10 => format!("icmp code {not}{}", pick(rng, &["port-unreachable", "frag-needed", "0"])),
+        11 => format!("meta l4proto {not}{}", pick(rng, &["tcp", "{ tcp, udp }", "gre", "47"])),
+        12 => format!("ip protocol {not}{}", pick(rng, &["icmp", "{ udp, sctp }", "17"])),
+        13 => match rng.u8(0..3) {
+            0 => format!("ip ttl {order} {number}"),
+            1 => format!("ip length {order} {}", 20 + number / 4),
+            _ => format!("ip dscp {not}{}", pick(rng, &["ef", "{ cs1, af11-af43 }", "0x0c"])),
+        },
+        14 => format!("ip frag-off & 0x1fff {}", pick(rng, &["!= 0", "== 0"])),
+        15 => format!(
+            "ip saddr . tcp dport {not}{}",
+            pick(rng, &["@served", "{ 10.0.0.3 . 80, 192.0.2.2 . 22 }"])
+        ),
+        _ => pick(
+            rng,
+            &[
+                "ip6 saddr @six",
+                "meta nfproto ipv4",
+                "meta nfproto ipv6",
+                "icmpv6 type echo-request",
+                "ip id 0-999",
+            ],
+        )
+        .to_string(),
+    }
+}
+
+/// A packet that rules are about, whole or cut, of any fragment.
+fn packet(rng: &mut Rng) -> Vec<u8> {
+    let address = |rng: &mut Rng| match rng.bool() {
+        true => [10, 0, 0, rng.u8(1..12)],
+        false => [192, 0, 2, rng.u8(1..8)],
+    };
+    let port = |rng: &mut Rng| match rng.u8(0..4) {
+        0 => rng.u16(..),
+        1 => rng.u16(15..100),
+        _ => *rng.choice(&[22, 53, 80, 443, 60]).expect("there are some"),
+    };
+    let protocol = *rng.choice(&[6, 6, 6, 17, 17, 1, 1, 47, 132]).expect("there are some");
+    let mut transport = vec![0; rng.usize(0..40)];
+    if rng.u8(0..8) > 0 {
+        transport.resize(transport.len().max(20), 0);
+    }
+    let ports = [port(rng).to_be_bytes(), port(rng).to_be_bytes()].concat();
+    let icmp = [*rng.choice(&[0, 3, 5, 8, 13]).expect("there are some"), rng.u8(0..6)];
+    let start: &[u8] = if protocol == 1 { &icmp } else { &ports };
+    let common = transport.len().min(start.len());
+    transport[..common].copy_from_slice(&start[..common]);
+    if let Some(flags) = transport.get_mut(13).filter(|_| protocol == 6) {
+        let any = rng.u8(..);
+        *flags = *rng.choice(&[2, 16, 18, 4, 17, 24, any]).expect("there are some");
+    }
+    let fragment: u16 = match rng.u8(0..8) {
+        0 => rng.u16(1..100),
+        1 => 0x2000,
+        _ => 0,
+    };
+    let any = rng.u8(..) & 0xfc;
+    let tos = *rng.choice(&[0, 0xb8, 0x20, 0x28, 0x30, any]).expect("there are some");
+    let mut packet = vec![0x45, tos];
+    packet.extend((20 + transport.len() as u16).to_be_bytes());
+    packet.extend(rng.u16(0..2000).to_be_bytes());
+    packet.extend(fragment.to_be_bytes());
+    packet.extend([rng.u8(2..=255), protocol, 0, 0]);
+    packet.extend(address(rng));
+    packet.extend(address(rng));
+    let sum = net::checksum::checksum(&packet);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend(transport);
+    packet
+}
+
+#[test]
+fn lists_that_nft_prints_are_judged_as_by_the_kernel() {
+    if !possible() {
+        return;
+    }
+    let (mut passed, mut all) = (0, 0);
+    for seed in 0..LISTS {
+        let mut rng = Rng::with_seed(seed);
+        let kernel = Kernel::start(&generated(&mut rng), "true");
+        let listing = kernel.listing();
+        let packets: Vec<Vec<u8>> = (0..PACKETS).map(|_| packet(&mut rng)).collect();
+        let by_kernel = kernel.verdicts(packets.iter().map(|packet| (0, &packet[..])));
+        assert_eq!(by_kernel.len(), packets.len());
+        std::fs::write(kernel.folder().join("list.nft"), &listing).unwrap();
+        let chain =
+            "in0 :: Idle -> Strip(14) -> CheckIPHeader -> IPFilter(file list.nft) -> Unstrip(14)
+            -> out0 :: Queue -> Idle;";
+        let started =
+            chain::start("list", chain, kernel.folder(), engine::session::Path::Synthesised);
+        let mut started = started.unwrap_or_else(|(errors, _)| panic!("{errors:?}\n{listing}"));
+        for (packet, by_kernel) in packets.iter().zip(by_kernel) {
+            let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], &packet[..]].concat();
+            feed(&mut started, "in0", &[frame]);
+            let passes = drain(&mut started, "out0").len() == 1;
+            assert_eq!(passes, by_kernel, "list {seed}, packet {packet:02x?}\n{listing}");
+            passed += usize::from(passes);
+            all += 1;
+        }
+    }
+    // Neither is rare.
+    assert!((all / 4..3 * all / 4).contains(&passed), "{passed} of {all} pass");
+}
