@@ -1,7 +1,7 @@
 // ACL(FILE [, KEYWORDS]) -- lets pass what an access list allows
 //
-// Reads rules from FILE, one a line, as IPFilter does: `allow` or `deny` and a pattern, a rule of ClassBench, or what
-// `iptables-save` prints. The first rule that matches a packet decides. A packet that matches none is denied. Lines
+// Reads rules from FILE as IPFilter does: one a line, `allow` or `deny` and a pattern or a rule of ClassBench, or what
+// `iptables-save` or `nft list ruleset` prints. The first rule that matches a packet decides. A packet that matches none is denied. Lines
 // that cannot be read are shown, and nothing runs.
 //
 // Frames come in and leave as they are. ARP passes. Frames with an invalid IPv4 header are dropped, and so are all
@@ -10,7 +10,7 @@
 // = KEYWORDS
 //
 // ACTION (an action, default allow): what rules of ClassBench do.
-// CHAIN (word, default FORWARD): the chain of iptables whose rules are read.
+// CHAIN (word, default FORWARD): the chain of iptables or nftables whose rules are read.
 // LENIENT (bool, default false): whether lines that cannot be read are left out, with a warning for each.
 //
 // = HANDLERS

@@ -5,7 +5,7 @@ use ir::{FileId, Sources};
 
 use crate::chain;
 
-/// What `iptables-save` prints, strictly and with what cannot be read left out.
+/// What `iptables-save` and `nft list ruleset` print, strictly and with what cannot be read left out.
 pub fn iptables(data: &[u8]) {
     configure("IPFilter(file rules)", data);
     configure("IPFilter(file rules, LENIENT true)", data);

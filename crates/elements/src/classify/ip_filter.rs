@@ -39,6 +39,7 @@ element! {
     /// A file may be what `nft list ruleset` prints: the rules of the chain CHAIN count, in capitals or not, of a
     /// table of IPv4 (ip or inet), then its policy. Matches of addresses, protocols, ports, flags, types, codepoints and
     /// other numbers of IPv4's header are read, with sets, named ones as they stand in the file, ranges and concatenations.
+    /// Ports, types and flags are those of first fragments, as where Linux puts fragments together.
     /// Matches of IPv6 match nothing. Counters, logs and comments mean nothing. Rules that depend on more than the packet,
     /// jump or have verdict maps are not read. A rule of nftables may also stand among the arguments, behind the word `nft`:
     /// `nft ip saddr 10.0.0.0/8 tcp dport 22 accept`.

@@ -230,19 +230,14 @@ fn by_name(names: &[(&str, u8)], text: &str) -> Option<u32> {
 
 /// A codepoint of differentiated services by its name (RFC 2474, 2597, 3246, 5865, 8622).
 fn codepoint(text: &str) -> Option<u32> {
-    let digit = |at: usize, most: u32| {
-        let digit = text.chars().nth(at)?.to_digit(10)?;
-        (digit <= most && text.len() == at + 1 || at + 1 < text.len()).then_some(digit)
-    };
-    match text {
-        "ef" => Some(46),
-        "va" => Some(44),
-        "lephb" => Some(1),
-        "df" | "be" => Some(0),
-        _ if text.starts_with("cs") => digit(2, 7).map(|class| 8 * class),
-        _ if text.starts_with("af") => {
-            let (class, drop) = (digit(2, 4)?, digit(3, 3)?);
-            ((1..=4).contains(&class) && drop > 0).then_some(8 * class + 2 * drop)
+    match (text, text.as_bytes()) {
+        ("ef", _) => Some(46),
+        ("va", _) => Some(44),
+        ("lephb", _) => Some(1),
+        ("df" | "be", _) => Some(0),
+        (_, &[b'c', b's', class @ b'0'..=b'7']) => Some(8 * u32::from(class - b'0')),
+        (_, &[b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3']) => {
+            Some(8 * u32::from(class - b'0') + 2 * u32::from(drop - b'0'))
         }
         _ => None,
     }

@@ -114,6 +114,7 @@ fn forms_of_one_rule_mean_the_same() {
         ("tcp flags ! syn drop", "tcp flags & syn == 0 drop"),
         ("ip dscp af11 drop", "ip dscp 0x0a drop"),
         ("ip dscp { cs1, ef } drop", "ip dscp { 8, 46 } drop"),
+        ("ip dscp af41-af43 drop", "ip dscp 34-38 drop"),
         ("ip ttl < 2 drop", "ip ttl { 0, 1 } drop"),
         ("ip ttl >= 254 drop", "ip ttl 254-255 drop"),
         (
