@@ -14,7 +14,7 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 
 use ir::model::{Block, Rule};
-use ir::{Diagnostic, Model, NodeId, Op, Span};
+use ir::{Cond, Diagnostic, Model, NodeId, Op, Span};
 
 use crate::frontend::report::Report;
 use crate::{Chain, Elements};
@@ -104,6 +104,8 @@ impl List {
             let fates = fates(rules.iter().map(|r| &*r.when), budget);
             for ((rule, fate), position) in rules.iter().zip(fates).zip(&positions) {
                 let Some(position) = *position else { continue };
+                // Who says `false` means it, as by an option that is off; so does a rule for IPv6 among others.
+                let fate = if *rule.when == Cond::Const(false) { Fate::Alive } else { fate };
                 if let Fate::Shadowed(covers) = &fate {
                     for &other in covers {
                         let cover = &rules[other as usize];
