@@ -4,6 +4,7 @@
 // TCP, from an address of its own in their network. BALANCER is the balancer's list of servers, such as `lb/servers` for
 // an LB named `lb`. A server that left FALL probes in succession unanswered is drained: it keeps its flows and gets no new
 // ones. One that answered RISE probes in succession is added again. Servers that somebody drained by hand stay so.
+// It probes as long as the chain runs: a run on captures does not end by itself.
 //
 // Input 0 comes from the balancer and output 1 leads to it; output 0 leads to the servers and input 1 comes from them.
 // ADDR in a network of LENGTH, with the Ethernet address ETH, is asked for and answered for by ARP; if the interface has an

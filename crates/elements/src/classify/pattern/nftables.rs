@@ -330,9 +330,16 @@ impl<'a> Parser<'a, '_> {
             self.push(key.holds(set));
             return Ok(());
         }
-        let mut any = Vec::with_capacity(elements.len());
+        let is = match comparison {
+            Comparison::Is(is) => *is,
+            Comparison::Order(order) => {
+                return Err(order.wrong("only single numbers are greater or less than others"));
+            }
+        };
+        // One element is met with all keys, or each is missed with one.
+        let mut met = Vec::with_capacity(elements.len());
         for element in elements {
-            let mut all = Vec::with_capacity(keys.len());
+            let mut parts = Vec::with_capacity(keys.len());
             let mut rest = *element;
             for (number, key) in keys.iter().enumerate() {
                 let (value, more) = match (number, rest) {
@@ -348,19 +355,18 @@ impl<'a> Parser<'a, '_> {
                         });
                     }
                 };
-                all.push(key.holds(IntervalSet::from_intervals(vec![key.range(*value)?])));
+                let set = IntervalSet::from_intervals(vec![key.range(*value)?]);
+                parts.push(key.holds(if is { set } else { set.complement(key.width()) }));
                 rest = more;
             }
             check_options(rest)?;
-            any.push(Pattern::all(all));
+            met.push(if is { Pattern::all(parts) } else { Pattern::any(parts) });
         }
-        let any = Pattern::any(any);
-        match comparison {
-            Comparison::Is(true) => self.push(any),
-            Comparison::Is(false) => self.push(any.not()),
-            Comparison::Order(order) => {
-                return Err(order.wrong("only single numbers are greater or less than others"));
-            }
+        if is {
+            self.push(Pattern::any(met));
+        } else {
+            keys.iter().for_each(|key| self.push(key.is_there()));
+            met.into_iter().for_each(|missed| self.push(missed));
         }
         Ok(())
     }
@@ -368,31 +374,32 @@ impl<'a> Parser<'a, '_> {
     /// `tcp flags …`, whose masks have forms of their own.
     fn flags(&mut self, of: Token<'a>) -> Result<(), Wrong> {
         self.push(test(PROTOCOL, IntervalSet::single(6)));
-        let ranges = |holds: &dyn Fn(u8) -> bool| -> Vec<(u128, u128)> {
-            (0..=u8::MAX)
-                .filter(|&flags| holds(flags))
-                .map(|flags| (flags.into(), flags.into()))
-                .collect()
+        // The flags of a mask that are set are tested.
+        let masked = |mask: u8, holds: &dyn Fn(u8) -> bool| {
+            let all = (0..=u8::MAX).filter(|&flags| flags & !mask == 0 && holds(flags));
+            let set = all.map(|flags| (flags.into(), flags.into())).collect();
+            match mask {
+                0 => Pattern::Const(holds(0)),
+                _ => Pattern::test(FLAGS, mask.into(), IntervalSet::from_intervals(set)),
+            }
         };
-        let masked = |mask: u8, value: u8, is: bool| ranges(&|flags| (flags & mask == value) == is);
-        let ranges: Vec<(u128, u128)> = if self.take("&") {
+        let test = if self.take("&") {
             let mask = self.flag_list(of)?;
             let is = match self.comparison()? {
                 Comparison::Is(is) => is,
                 Comparison::Order(order) => return Err(order.wrong("flags have no order")),
             };
-            masked(mask, self.flag_list(of)?, is)
+            let value = self.flag_list(of)?;
+            masked(mask, &|flags| (flags == value) == is)
         } else if self.take("{") {
             let mut all = Vec::new();
             while !self.take("}") {
-                let value = self.flag_list(of)?;
-                all.extend(masked(0xff, value, true));
+                all.push(self.flag_list(of)?);
                 self.take(",");
             }
-            all
+            masked(u8::MAX, &|flags| all.contains(&flags))
         } else {
-            let token = self.tokens.get(self.at).copied();
-            let comparison = match token.map(|token| token.text) {
+            let comparison = match self.peek() {
                 Some("==") => Some(true),
                 Some("!=") => Some(false),
                 _ => None,
@@ -402,15 +409,15 @@ impl<'a> Parser<'a, '_> {
             let value = self.flag_list_with_commas(of)?;
             if self.take("/") {
                 let mask = self.flag_list_with_commas(of)?;
-                masked(mask, value, comparison != Some(false))
+                masked(mask, &|flags| (flags == value) == (comparison != Some(false)))
             } else {
                 match comparison {
-                    Some(is) => masked(0xff, value, is),
-                    None => ranges(&|flags| (flags & value != 0) != none),
+                    Some(is) => masked(u8::MAX, &|flags| (flags == value) == is),
+                    None => masked(value, &|flags| (flags != 0) != none),
                 }
             }
         };
-        self.push(test(FLAGS, IntervalSet::from_intervals(ranges)));
+        self.push(test);
         Ok(())
     }
 

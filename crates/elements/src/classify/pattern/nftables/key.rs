@@ -20,6 +20,7 @@ const fn transport(offset: u16, length: u8) -> PacketBytes {
 }
 
 pub(super) const PROTOCOL: PacketBytes = network(9, 1);
+pub(super) const DESTINATION_PORT: PacketBytes = transport(2, 2);
 /// The flags of TCP.
 pub(super) const FLAGS: PacketBytes = transport(13, 1);
 
@@ -78,7 +79,7 @@ impl Key {
                 key(transport(0, 2), Kind::Number)
             }
             ("tcp" | "udp" | "sctp" | "dccp" | "udplite" | "th", "dport") => {
-                key(transport(2, 2), Kind::Number)
+                key(DESTINATION_PORT, Kind::Number)
             }
             ("icmp", "type") => key(transport(0, 1), Kind::IcmpType),
             ("icmp", "code") => key(transport(1, 1), Kind::IcmpCode),
@@ -108,6 +109,8 @@ impl Key {
 
     /// That its number, where it stands, is in a set.
     pub(super) fn holds(self, set: IntervalSet) -> Pattern {
+        // What a complement holds beyond the mask is no number of it.
+        let set = set.intersect(&IntervalSet::range(0, self.mask.into()));
         match self.kind {
             Kind::Version => Pattern::Const(set.contains(4)),
             Kind::Absent => Pattern::Const(false),
@@ -117,7 +120,7 @@ impl Key {
     }
 
     /// That a packet is long enough to have it.
-    fn is_there(self) -> Pattern {
+    pub(super) fn is_there(self) -> Pattern {
         match self.place.is_fixed() {
             true => Pattern::Const(true),
             false => test(self.place, IntervalSet::full(self.width())),

@@ -139,6 +139,12 @@ fn forms_of_one_rule_mean_the_same() {
         };
         assert_eq!(parts(one), parts(other), "{one}");
     }
+    // Where a key is missing, nothing is told of it, as of a single key.
+    let there = Pattern::test(key::DESTINATION_PORT, 0xffff, IntervalSet::full(16));
+    let Pattern::All(parts) = pattern("ip saddr . tcp dport != { 10.0.0.1 . 80 } drop") else {
+        panic!("parts")
+    };
+    assert!(parts.contains(&there), "{parts:?}");
     assert_eq!(pattern("ip6 saddr { ::1, fe80::/10 } accept"), Pattern::Const(false));
     assert_eq!(pattern("icmpv6 type nd-neighbor-solicit accept"), Pattern::Const(false));
 }
