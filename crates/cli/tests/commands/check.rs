@@ -194,6 +194,16 @@ warning[empty-rule]: rule 6 can never match: its conditions exclude one another
 }
 
 #[test]
+fn a_rule_that_says_false_is_meant_so() {
+    let folder = Folder::new();
+    folder.file(
+        "a.click",
+        "Idle -> c :: IPClassifier(tcp and false, -) -> Discard; c[1] -> Discard;",
+    );
+    assert!(folder.run(["check", "a.click"]).well().starts_with("ok"));
+}
+
+#[test]
 fn a_rule_that_only_packets_without_a_header_get_to_can_match() {
     let folder = Folder::new();
     folder.file(

@@ -17,8 +17,8 @@ use played::{INSIDE, OUTSIDE, Played, connection};
 /// Passes each packet through the kernel; which of them left.
 fn kernel(packets: &[Played]) -> Vec<bool> {
     let rules = include_str!("conntrack/rules.nft");
-    let kernel = Kernel::start(rules, "echo 0 > netfilter/nf_conntrack_tcp_loose");
-    kernel.verdicts(packets.iter().map(|Played { from, packet, .. }| (*from, &packet[..])))
+    let mut kernel = Kernel::start(rules, "echo 0 > netfilter/nf_conntrack_tcp_loose", None);
+    packets.iter().map(|Played { from, packet, .. }| kernel.forwards(*from, packet)).collect()
 }
 
 /// The same through the Firewall.

@@ -1,17 +1,24 @@
-//! The kernel's packet filter, which judges packets one by one.
+//! The kernel's packet filter, through which packets pass one by one.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use lab::live::Network;
+use net::wire::Ipv4;
 
-/// A network namespace with rules of nftables.
-pub(crate) struct Kernel(Network);
+/// A network namespace with rules of nftables and two interfaces, between which packets are forwarded.
+pub(crate) struct Kernel {
+    player: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    network: Network,
+}
 
 impl Kernel {
-    /// Loads rules, and settings that a shell makes in /proc/sys/net.
-    pub(crate) fn start(rules: &str, settings: &str) -> Self {
+    /// Loads rules and makes settings, which a shell does in /proc/sys/net. The second interface has the address, if
+    /// there is one.
+    pub(crate) fn start(rules: &str, settings: &str, address: Option<String>) -> Self {
         let network = Network::new(&["kernel"]);
         let file = network.folder().join("rules.nft");
         std::fs::write(&file, rules).unwrap();
@@ -20,39 +27,57 @@ impl Kernel {
         network.on("kernel", "nft", &["-f", file.to_str().unwrap()]);
         let settings = format!("cd /proc/sys/net; echo 1 > ipv4/ip_forward; {settings}");
         network.on("kernel", "sh", &["-c", &settings]);
-        Self(network)
+        let mut command = network.command("kernel", "python3");
+        command.arg(&script).args(address).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut player = command.spawn().unwrap();
+        let input = player.stdin.take();
+        let output = BufReader::new(player.stdout.take().unwrap());
+        Self { player, input, output, network }
     }
 
     /// A folder as long as it runs.
     pub(crate) fn folder(&self) -> &Path {
-        self.0.folder()
+        self.network.folder()
     }
 
     /// The rules as it prints them.
     pub(crate) fn listing(&self) -> String {
-        self.0.on("kernel", "nft", &["list", "ruleset"])
+        self.network.on("kernel", "nft", &["list", "ruleset"])
     }
 
-    /// Passes each packet through, from one of two sides to the other; which of them left.
-    pub(crate) fn verdicts<'a>(
-        &self,
-        packets: impl IntoIterator<Item = (usize, &'a [u8])>,
-    ) -> Vec<bool> {
-        let script = self.0.folder().join("play.py");
-        let mut command = self.0.command("kernel", "python3");
-        let mut player =
-            command.arg(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut text = String::new();
-        for (from, packet) in packets {
-            let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
-            text += &format!("{from} {hex}\n");
-        }
-        let mut input = player.stdin.take().unwrap();
-        let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
-        let output = player.wait_with_output().unwrap();
-        writing.join().unwrap().expect("the player reads all");
-        assert!(output.status.success());
-        let lines = output.stdout.split(|byte| *byte == b'\n');
-        lines.filter(|line| !line.is_empty()).map(|line| line == b"1").collect()
+    /// What leaves of a packet that comes from a side, and on which side.
+    pub(crate) fn pass(&mut self, from: usize, packet: &[u8]) -> Vec<(usize, Vec<u8>)> {
+        let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(self.input.as_mut().unwrap(), "{from} {hex}").unwrap();
+        let mut line = String::new();
+        assert!(self.output.read_line(&mut line).unwrap() > 0, "the player ended");
+        let byte =
+            |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        line.split_whitespace()
+            .map(|left| {
+                let (side, hex) = left.split_once(':').unwrap();
+                (side.parse().unwrap(), hex.as_bytes().chunks(2).map(byte).collect())
+            })
+            .collect()
     }
+
+    /// Whether a packet that comes from a side leaves on the other.
+    pub(crate) fn forwards(&mut self, from: usize, packet: &[u8]) -> bool {
+        let left = self.pass(from, packet);
+        left.iter().any(|(side, other)| *side != from && transport(other) == transport(packet))
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        // It ends with its input.
+        self.input = None;
+        drop(self.player.wait());
+    }
+}
+
+/// What is behind the IP header.
+fn transport(packet: &[u8]) -> Option<&[u8]> {
+    let ip = Ipv4::new(packet)?;
+    packet.get(ip.header_len()..usize::from(ip.total_len()))
 }

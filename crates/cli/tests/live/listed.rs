@@ -172,11 +172,8 @@ fn lists_that_nft_prints_are_judged_as_by_the_kernel() {
     let (mut passed, mut all) = (0, 0);
     for seed in 0..LISTS {
         let mut rng = Rng::with_seed(seed);
-        let kernel = Kernel::start(&generated(&mut rng), "true");
+        let mut kernel = Kernel::start(&generated(&mut rng), "true", None);
         let listing = kernel.listing();
-        let packets: Vec<Vec<u8>> = (0..PACKETS).map(|_| packet(&mut rng)).collect();
-        let by_kernel = kernel.verdicts(packets.iter().map(|packet| (0, &packet[..])));
-        assert_eq!(by_kernel.len(), packets.len());
         std::fs::write(kernel.folder().join("list.nft"), &listing).unwrap();
         let chain =
             "in0 :: Idle -> Strip(14) -> CheckIPHeader -> IPFilter(file list.nft) -> Unstrip(14)
@@ -184,10 +181,12 @@ fn lists_that_nft_prints_are_judged_as_by_the_kernel() {
         let started =
             chain::start("list", chain, kernel.folder(), engine::session::Path::Synthesised);
         let mut started = started.unwrap_or_else(|(errors, _)| panic!("{errors:?}\n{listing}"));
-        for (packet, by_kernel) in packets.iter().zip(by_kernel) {
+        for _ in 0..PACKETS {
+            let packet = packet(&mut rng);
             let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], &packet[..]].concat();
             feed(&mut started, "in0", &[frame]);
             let passes = drain(&mut started, "out0").len() == 1;
+            let by_kernel = kernel.forwards(0, &packet);
             assert_eq!(passes, by_kernel, "list {seed}, packet {packet:02x?}\n{listing}");
             passed += usize::from(passes);
             all += 1;

@@ -3,17 +3,17 @@
 mod generated;
 
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use lab::chain::{self, Started};
-use lab::live::{Network, possible};
+use lab::live::possible;
 use lab::outcome::{drain, feed};
 use net::checksum::{Sum, udp_absent};
 use net::pcap::Reader;
 use net::wire::{Icmpv4, Ipv4, Tcp, Udp};
+
+use crate::kernel::Kernel;
 
 /// Where packets come from.
 const INSIDE: usize = 0;
@@ -54,56 +54,16 @@ trait Translate {
     fn pass(&mut self, from: usize, packet: &[u8]) -> Vec<(usize, Vec<u8>)>;
 }
 
-/// The kernel.
-struct Masquerade {
-    player: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    _network: Network,
+/// The kernel's masquerade.
+fn masquerade() -> Kernel {
+    // What is compared is the translation, not the check of windows.
+    let settings = "echo 1 > netfilter/nf_conntrack_tcp_be_liberal";
+    Kernel::start(include_str!("masquerade/rules.nft"), settings, Some(PUBLIC.to_string()))
 }
 
-impl Masquerade {
-    fn start() -> Self {
-        let network = Network::new(&["kernel"]);
-        let rules = network.folder().join("rules.nft");
-        std::fs::write(&rules, include_str!("masquerade/rules.nft")).unwrap();
-        let script = network.folder().join("play.py");
-        std::fs::write(&script, include_str!("masquerade/play.py")).unwrap();
-        network.on("kernel", "nft", &["-f", rules.to_str().unwrap()]);
-        // What is compared is the translation, not the check of windows.
-        let settings = "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 1 > netfilter/nf_conntrack_tcp_be_liberal";
-        network.on("kernel", "sh", &["-c", settings]);
-        let mut command = network.command("kernel", "python3");
-        command.arg(&script).arg(PUBLIC.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut player = command.spawn().unwrap();
-        let input = player.stdin.take();
-        let output = BufReader::new(player.stdout.take().unwrap());
-        Self { player, input, output, _network: network }
-    }
-}
-
-impl Drop for Masquerade {
-    fn drop(&mut self) {
-        // It ends with its input.
-        self.input = None;
-        drop(self.player.wait());
-    }
-}
-
-impl Translate for Masquerade {
+impl Translate for Kernel {
     fn pass(&mut self, from: usize, packet: &[u8]) -> Vec<(usize, Vec<u8>)> {
-        let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(self.input.as_mut().unwrap(), "{from} {hex}").unwrap();
-        let mut line = String::new();
-        assert!(self.output.read_line(&mut line).unwrap() > 0, "the player ended");
-        let byte =
-            |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        line.split_whitespace()
-            .map(|left| {
-                let (side, hex) = left.split_once(':').unwrap();
-                (side.parse().unwrap(), hex.as_bytes().chunks(2).map(byte).collect())
-            })
-            .collect()
+        Kernel::pass(self, from, packet)
     }
 }
 
@@ -288,7 +248,7 @@ type Difference<'a> = (&'a Event, [&'static str; 2], String);
 
 /// The first difference of each flow: after it the two know different things.
 fn differences(events: &[Event]) -> Vec<Difference<'_>> {
-    let (mut ours, mut theirs) = (Side::new(Napt::start()), Side::new(Masquerade::start()));
+    let (mut ours, mut theirs) = (Side::new(Napt::start()), Side::new(masquerade()));
     let (mut apart, mut found, mut passed) = (HashSet::new(), Vec::new(), 0);
     for event in events {
         if apart.contains(&event.flow.number) {

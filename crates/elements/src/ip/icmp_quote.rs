@@ -2,7 +2,7 @@
 
 use ir::Reason;
 use net::Packet;
-use net::wire::ip_protocol::{ICMP, TCP};
+use net::wire::ip_protocol::{DCCP, ICMP, TCP, UDP};
 use net::wire::{Ipv4, icmpv4};
 
 use super::ip_header::{self, NO_HEADER};
@@ -75,7 +75,7 @@ impl Quote {
         };
         if !quoted.is_later_fragment() {
             match protocol {
-                TCP | 17 | 33 if behind >= 8 => quote.ports = double(transport),
+                TCP | UDP | DCCP if behind >= 8 => quote.ports = double(transport),
                 ICMP if behind >= 6 && message[transport] == 8 => {
                     quote.identifier = word(transport + 4);
                 }

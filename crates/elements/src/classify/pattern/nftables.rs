@@ -61,6 +61,9 @@ fn rule(tokens: &[Token<'_>], sets: &Sets<'_>, end: usize) -> Result<Rule, Wrong
     Ok(Rule { passes, pattern: Pattern::all(parser.tests), text })
 }
 
+/// What may stand behind `log`.
+const LOG_OPTIONS: [&str; 6] = ["prefix", "level", "group", "snaplen", "queue-threshold", "flags"];
+
 /// How the number of a key is compared.
 enum Comparison<'a> {
     Is(bool),
@@ -99,48 +102,31 @@ impl<'a> Parser<'a, '_> {
         self.next().ok_or_else(|| of.wrong(format!("a value is missing after '{}'", of.text)))
     }
 
+    /// Keeps the text from a token to the last that was taken.
     fn keep(&mut self, from: usize) {
-        let to = self.at.min(self.tokens.len());
-        self.text.extend(self.tokens[from..to].iter().map(|token| token.text));
+        self.text.extend(self.tokens[from..self.at].iter().map(|token| token.text));
     }
 
     /// Whether the rule passes what it matches, if it decides.
     fn rule(&mut self) -> Result<Option<bool>, Wrong> {
         let mut verdict = None;
         while let Some(token) = self.next() {
-            let from = self.at - 1;
             if verdict.is_some() && token.text != "comment" {
                 return Err(token.wrong("this stands behind the verdict"));
             }
             match token.text {
-                "accept" => verdict = Some(true),
-                "drop" => verdict = Some(false),
-                "reject" => {
-                    verdict = Some(false);
-                    self.text.push("reject");
-                    self.reject()?;
-                    continue;
+                "accept" | "drop" | "reject" => {
+                    verdict = Some(token.text == "accept");
+                    self.text.push(token.text);
+                    if token.text == "reject" {
+                        self.reject()?;
+                    }
                 }
-                "comment" => {
-                    self.value(token)?;
-                    continue;
-                }
-                "counter" => {
-                    self.options(&["packets", "bytes", "name"])?;
-                    continue;
-                }
-                "log" => {
-                    let options =
-                        ["prefix", "level", "group", "snaplen", "queue-threshold", "flags"];
-                    self.options(&options)?;
-                    continue;
-                }
-                _ => {
-                    self.matches(token, from)?;
-                    continue;
-                }
+                "comment" => drop(self.value(token)?),
+                "counter" => self.options(&["packets", "bytes", "name"])?,
+                "log" => self.options(&LOG_OPTIONS)?,
+                _ => self.matches(token)?,
             }
-            self.keep(from);
         }
         Ok(verdict)
     }
@@ -174,10 +160,10 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// A match: keys, a comparison, and what they are compared with.
-    fn matches(&mut self, first: Token<'a>, from: usize) -> Result<(), Wrong> {
-        if first.text == "tcp" && self.peek() == Some("flags") {
-            self.at += 1;
+    /// A match: keys, a comparison, and what they are compared with. Its first token was taken.
+    fn matches(&mut self, first: Token<'a>) -> Result<(), Wrong> {
+        let from = self.at - 1;
+        if first.text == "tcp" && self.take("flags") {
             self.flags(first)?;
             self.keep(from);
             return Ok(());
@@ -187,57 +173,45 @@ impl<'a> Parser<'a, '_> {
             let next = self.value(first)?;
             keys.push(self.key(next)?);
         }
-        let mut mask = None;
-        if self.peek() == Some("&") {
-            let of = self.tokens[self.at];
-            self.at += 1;
-            let value = self.value(of)?;
-            let number = key::number(value.text).filter(|&mask| mask > 0);
-            let masked = number.and_then(|mask| keys[0].masked(mask)).filter(|_| keys.len() == 1);
-            let message = || value.wrong(format!("'{}' is not a mask of this", value.text));
-            mask = Some(masked.ok_or_else(message)?);
+        if self.take("&") {
+            let value = self.value(first)?;
+            let masked = match (&keys[..], key::number(value.text)) {
+                ([key], Some(mask)) => key.masked(mask),
+                _ => None,
+            };
+            let wrong = || value.wrong(format!("'{}' is not a mask of this", value.text));
+            keys = vec![masked.ok_or_else(wrong)?];
         }
-        if let Some(mask) = mask {
-            keys[0] = mask;
-        }
-        let comparison = self.comparison()?;
+        let comparison = self.comparison();
         self.keep(from);
         let from = self.at;
-        if self.peek() == Some("vmap") {
-            let token = self.tokens[self.at];
-            return Err(token.wrong("verdict maps are not supported"));
-        }
-        let is_set = matches!(self.peek(), Some("{"));
-        let name = self.peek().and_then(|text| text.strip_prefix('@'));
-        let elements: Vec<&[Token<'a>]> = if let Some(name) = name {
-            let token = self.tokens[self.at];
-            self.at += 1;
+        let value = self.value(first)?;
+        let elements: Vec<&[Token<'a>]> = if value.text == "vmap" {
+            return Err(value.wrong("verdict maps are not supported"));
+        } else if let Some(name) = value.text.strip_prefix('@') {
             let set = match self.sets.get(name) {
                 Some(Set { changes: false, tokens }) => tokens,
-                Some(_) => return Err(token.wrong(format!("packets change the set '{name}'"))),
-                None => return Err(token.wrong(format!("there is no set '{name}'"))),
+                Some(_) => return Err(value.wrong(format!("packets change the set '{name}'"))),
+                None => return Err(value.wrong(format!("there is no set '{name}'"))),
             };
             self.text.push("{");
             self.text.extend(set.iter().map(|token| token.text));
             self.text.push("}");
             split(set)
-        } else if is_set {
-            let of = self.tokens[self.at];
+        } else if value.text == "{" {
             let length = self.tokens[self.at..].iter().position(|token| token.text == "}");
-            let length = length.ok_or_else(|| of.wrong("the set does not end"))?;
-            let inner = &self.tokens[self.at + 1..self.at + length];
+            let length = length.ok_or_else(|| value.wrong("the set does not end"))?;
+            let inner = &self.tokens[self.at..self.at + length];
             self.at += length + 1;
             self.keep(from);
             split(inner)
         } else {
             // As many as keys, with a dot between each two.
-            let length = 2 * keys.len() - 1;
-            let inner = self.tokens.get(self.at..self.at + length);
+            self.at = from + 2 * keys.len() - 1;
             let missing = || first.wrong(format!("a value is missing after '{}'", first.text));
-            let inner = inner.ok_or_else(missing)?;
-            self.at += length;
+            let values = self.tokens.get(from..self.at).ok_or_else(missing)?;
             self.keep(from);
-            vec![inner]
+            vec![values]
         };
         for key in &keys {
             self.push(key.needs());
@@ -282,16 +256,18 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    fn comparison(&mut self) -> Result<Comparison<'a>, Wrong> {
-        let Some(&token) = self.tokens.get(self.at) else { return Ok(Comparison::Is(true)) };
-        let comparison = match token.text {
-            "==" | "eq" => Comparison::Is(true),
-            "!=" | "ne" => Comparison::Is(false),
-            "<" | "<=" | ">" | ">=" => Comparison::Order(token),
-            _ => return Ok(Comparison::Is(true)),
+    /// Takes a comparison; without one, numbers are to be the same.
+    fn comparison(&mut self) -> Comparison<'a> {
+        let comparison = match self.tokens.get(self.at) {
+            Some(Token { text: "==" | "eq", .. }) => Comparison::Is(true),
+            Some(Token { text: "!=" | "ne", .. }) => Comparison::Is(false),
+            Some(&token) if matches!(token.text, "<" | "<=" | ">" | ">=") => {
+                Comparison::Order(token)
+            }
+            _ => return Comparison::Is(true),
         };
         self.at += 1;
-        Ok(comparison)
+        comparison
     }
 
     fn push(&mut self, test: Pattern) {
@@ -366,7 +342,7 @@ impl<'a> Parser<'a, '_> {
             self.push(Pattern::any(met));
         } else {
             keys.iter().for_each(|key| self.push(key.is_there()));
-            met.into_iter().for_each(|missed| self.push(missed));
+            self.tests.extend(met);
         }
         Ok(())
     }
@@ -385,7 +361,7 @@ impl<'a> Parser<'a, '_> {
         };
         let test = if self.take("&") {
             let mask = self.flag_list(of)?;
-            let is = match self.comparison()? {
+            let is = match self.comparison() {
                 Comparison::Is(is) => is,
                 Comparison::Order(order) => return Err(order.wrong("flags have no order")),
             };

@@ -89,7 +89,7 @@ impl Key {
 
     /// The same behind a mask, if it is a number.
     pub(super) fn masked(self, mask: u32) -> Option<Self> {
-        let fits = self.kind == Kind::Number && mask & !self.place.max() == 0;
+        let fits = self.kind == Kind::Number && mask > 0 && mask & !self.place.max() == 0;
         fits.then_some(Self { mask, ..self })
     }
 
