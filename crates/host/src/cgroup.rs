@@ -116,8 +116,21 @@ pub(crate) fn remove(group: &Path) {
 /// Removes a group and those below it.
 pub(crate) fn remove_all(group: &Path) {
     let below = std::fs::read_dir(group).into_iter().flatten().flatten();
-    below.filter(|of| of.path().is_dir()).for_each(|of| remove(&of.path()));
+    below.filter(|of| of.path().is_dir()).for_each(|of| remove_all(&of.path()));
     remove(group);
+}
+
+/// Removes a group in all hierarchies, and those below it.
+pub(crate) fn remove_everywhere(name: &str) {
+    let mounts = std::fs::read_dir(MOUNT).into_iter().flatten().flatten().map(|of| of.path());
+    let all = mounts.chain([PathBuf::from(MOUNT)]).map(|mount| mount.join(name));
+    all.filter(|group| group.is_dir()).for_each(|group| remove_all(&group));
+}
+
+/// Whether controllers are in hierarchies of both versions.
+pub(crate) fn is_hybrid() -> bool {
+    let second = Path::new(MOUNT).join("unified/cgroup.controllers");
+    std::fs::read_to_string(second).is_ok_and(|all| !all.trim().is_empty())
 }
 
 /// Whether the kernel ended a process of a group as there was no memory left for it.

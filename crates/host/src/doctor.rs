@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{cgroup, scheduler};
+use crate::{cgroup, container, scheduler};
 
 /// Something that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,13 +148,11 @@ fn memory() -> Finding {
 }
 
 fn runtime() -> Finding {
-    let path =
-        std::env::split_paths("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-            .map(|folder| folder.join("runc"))
-            .find(|path| path.exists());
-    match path {
-        Some(path) => good("runc", format!("{}: `image:` can be run", path.display())),
-        None => bad("runc", "not there: `image:` cannot be run", "apt-get install runc"),
+    let all = container::all().into_iter().filter(|runtime| runtime.takes_functions());
+    let here: Vec<String> = all.filter_map(|runtime| runtime.look().ok()).collect();
+    match here.is_empty() {
+        false => good("container runtimes", format!("{}: `image:` can be run", here.join(", "))),
+        true => bad("container runtimes", "none: `image:` cannot be run", "apt-get install runc"),
     }
 }
 

@@ -458,9 +458,9 @@ impl Journal {
     pub fn take_down(self) -> Result<Gone, Failure> {
         let mut first = Ok(());
         // What a container runtime was making when its maker ended is there after that.
-        crate::launch::delete_all(&self, false);
+        crate::container::clean_all(&self, false);
         let mut gone = Gone { processes: self.end_processes(&[]), ..Gone::default() };
-        crate::launch::delete_all(&self, true);
+        crate::container::clean_all(&self, true);
         self.groups.iter().for_each(|group| cgroup::remove_all(group));
         for taken in self.interfaces.iter().rev() {
             first = first.and(self.give_back(taken));

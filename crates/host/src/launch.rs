@@ -2,7 +2,7 @@
 
 mod elements;
 mod native;
-mod runc;
+mod packed;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -11,12 +11,13 @@ use std::process::Stdio;
 use crate::cgroup::Groups;
 use crate::chain::Program;
 use crate::confine::{Limits, User};
+use crate::container::{Container, Runtime};
 use crate::manifest::{Function, Privilege};
 use crate::{Failure, Journal, Namespace, Process, cgroup};
 
 pub(crate) use elements::Elements;
 pub(crate) use native::Native;
-pub(crate) use runc::{Container, Runc, delete_all, journal_files, state};
+pub(crate) use packed::Packed;
 
 /// An NF that is to start.
 #[derive(Debug)]
@@ -61,7 +62,9 @@ pub(crate) fn environment(
     Ok(match function {
         Function::Click(_) => Box::new(native(&elements.0, &elements.1)),
         Function::Program(path, arguments) => Box::new(native(path, arguments)),
-        Function::Image(path, arguments) => Box::new(Runc::new(path, arguments, journal)?),
+        Function::Image { path, arguments, runtime } => {
+            Box::new(Packed::new(path, arguments, runtime, journal)?)
+        }
     })
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn environment(
 pub(crate) struct Running {
     pub(crate) process: Process,
     /// What is removed after its end.
-    container: Option<Container>,
+    container: Option<(&'static dyn Runtime, Container)>,
     groups: Vec<PathBuf>,
     /// Nobody else's while this is there.
     _user: Option<User>,
@@ -85,15 +88,16 @@ impl Running {
     /// Ends it at once, and removes what was made for it.
     pub(crate) fn destroy(&self) {
         self.process.destroy();
-        if let Some(container) = &self.container {
-            container.delete();
+        if let Some((runtime, container)) = &self.container {
+            runtime.end(container);
         }
         self.groups.iter().for_each(|group| cgroup::remove(group));
     }
 
     /// Whether the kernel ended it as it used more memory than it may. It has not been destroyed yet.
     pub(crate) fn has_used_all_memory(&self) -> bool {
-        let container = self.container.as_ref().and_then(Container::memory_group);
+        let container = self.container.as_ref();
+        let container = container.and_then(|(runtime, container)| runtime.memory_group(container));
         self.groups.iter().chain(&container).any(|group| cgroup::ran_out_of_memory(group))
     }
 }

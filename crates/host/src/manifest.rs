@@ -15,6 +15,7 @@ use ir::{Diagnostic, FileId, nearest};
 use serde_saphyr::Spanned;
 
 use crate::confine::Limits;
+use crate::container;
 use crate::image::Image;
 
 pub(crate) use interfaces::{INTERFACES, LINK};
@@ -102,8 +103,15 @@ pub enum Function {
     Click(String),
     /// A program and its arguments.
     Program(PathBuf, Vec<String>),
-    /// An image, an OCI layout, and arguments in the place of its own.
-    Image(PathBuf, Vec<String>),
+    /// An image, an OCI layout.
+    Image {
+        /// Its file or folder.
+        path: PathBuf,
+        /// Arguments in the place of its own.
+        arguments: Vec<String>,
+        /// The name of the container runtime that starts it.
+        runtime: String,
+    },
 }
 
 /// A list of choices: names, and what they stand for.
@@ -277,9 +285,10 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         } else if nfs.iter().any(|other| other.name == nf.name.value) {
             found.wrong(&nf.name, format!("two NFs have the name '{}'", nf.name.value), None);
         }
+        let runtime = runtime(nf, written.runtime.as_ref(), found);
         nfs.push(Nf {
             name: nf.name.value.clone(),
-            function: function(nf, found, files),
+            function: function(nf, runtime, found, files),
             config: nf.config.as_ref().map(|config| config.value.clone()).unwrap_or_default(),
             writes: choose(
                 found,
@@ -487,7 +496,28 @@ fn limits(nf: &written::Nf, found: &mut Reading) -> Limits {
     limits
 }
 
-fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Function {
+/// The container runtime of images, if nothing is said.
+const RUNTIME: &str = "runc";
+
+/// The container runtime of an NF; one of the chain is for all images.
+fn runtime(nf: &written::Nf, of_chain: Option<&Spanned<String>>, found: &mut Reading) -> String {
+    if let Some(own) = nf.runtime.as_ref().filter(|_| nf.image.is_none()) {
+        let help = Some("leave `runtime` out".into());
+        found.wrong(own, "a container runtime starts images alone".into(), help);
+    }
+    let Some(named) = nf.runtime.as_ref().or(of_chain) else { return RUNTIME.into() };
+    if let Err(why) = container::find_for_functions(&named.value) {
+        found.wrong(named, why, None);
+    }
+    named.value.clone()
+}
+
+fn function(
+    nf: &written::Nf,
+    runtime: String,
+    found: &mut Reading,
+    files: &mut dyn Files,
+) -> Function {
     let nothing = Function::Click(String::new());
     match (&nf.click, &nf.program, &nf.image) {
         (Some(click), None, None) if click.value.ends_with(".click") => {
@@ -505,7 +535,7 @@ fn function(nf: &written::Nf, found: &mut Reading, files: &mut dyn Files) -> Fun
         (None, None, Some(image)) => {
             let (path, arguments) = words(&image.value);
             match files.image(&path) {
-                Ok(path) => Function::Image(path, arguments),
+                Ok(path) => Function::Image { path, arguments, runtime },
                 Err(why) => {
                     found.wrong(image, why, None);
                     nothing
@@ -666,7 +696,20 @@ mod tests {
         let chain = HostChain::parse(FileId(0), GOOD, &mut Given).expect("it is good");
         let names: Vec<&str> = chain.nfs.iter().map(|nf| nf.name.as_str()).collect();
         assert_eq!(names, ["acl", "fw", "ids"]);
-        assert_eq!(chain.nfs[2].function, Function::Image("ids.oci".into(), vec![]));
+        let image = |runtime: &str| Function::Image {
+            path: "ids.oci".into(),
+            arguments: vec![],
+            runtime: runtime.into(),
+        };
+        assert_eq!(chain.nfs[2].function, image("runc"));
+        for (from, to, runtime) in [
+            ("image: ids.oci", "image: ids.oci, runtime: podman", "podman"),
+            ("nfs:", "runtime: crun\nnfs:", "crun"),
+        ] {
+            let text = GOOD.replace(from, to);
+            let chain = HostChain::parse(FileId(0), &text, &mut Given).expect("it is good");
+            assert_eq!(chain.nfs[2].function, image(runtime));
+        }
         assert_eq!(chain.nfs[2].limits, Limits { memory: 64 << 20, threads: 4 });
         assert_eq!(chain.nfs[0].function, Function::Program("./acl".into(), vec!["-v".into()]));
         assert!(!chain.nfs[0].writes && chain.nfs[1].writes);
@@ -689,6 +732,10 @@ mod tests {
             ("click: fw.click", "click: x.click", "x.click: none"),
             ("click: fw.click", "writes: all", "'fw' is one thing"),
             ("image: ids.oci", "image: x.oci", "x.oci: no image"),
+            ("image: ids.oci", "image: ids.oci, runtime: crum", "did you mean 'crun'?"),
+            ("image: ids.oci", "image: ids.oci, runtime: lxc", "they are runc, crun, podman"),
+            ("nfs:", "runtime: plain\nnfs:", "they are runc, crun, podman"),
+            ("writes: none", "runtime: crun", "starts images alone"),
             ("memory: 64 MiB", "memory: 64", "'64' has no unit"),
             ("memory: 64 MiB", "memory: 64 kB", "16 MiB of memory"),
             ("threads: 4", "threads: 0", "1 to 1024 threads"),

@@ -1,8 +1,8 @@
-//! Chains with images: packed, started by runc beside processes of this host, ended, and nothing of them left.
+//! Chains with images: packed, started by each container runtime beside processes of this host, ended, and nothing of them left.
 
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use catena_host::image::{Program, pack};
@@ -25,7 +25,21 @@ fn image(
         has_runtime: true,
     };
     let journal = Journal::begin(&folder.0.join(format!("{name}.try")))?;
-    pack(&program, &to, journal).map(|_| Function::Image(to, Vec::new()))
+    pack(&program, &to, journal).map(|_| packed(to))
+}
+
+/// An image that is run by runc.
+fn packed(path: PathBuf) -> Function {
+    Function::Image { path, arguments: Vec::new(), runtime: "runc".into() }
+}
+
+/// All runtimes of images.
+const RUNTIMES: [&str; 3] = ["runc", "crun", "podman"];
+
+/// The same image by another runtime.
+fn by(name: &str, function: &Function) -> Function {
+    let Function::Image { path, arguments, .. } = function else { panic!("an image") };
+    Function::Image { path: path.clone(), arguments: arguments.clone(), runtime: name.into() }
 }
 
 fn with(nf: Nf, function: Function) -> Nf {
@@ -39,29 +53,36 @@ fn containers_and_processes_are_a_chain_and_nothing_of_them_is_left() {
     let Function::Program(path, arguments) = &rust_nf.function else { panic!("a program") };
     let in_rust = image(&folder, "rust", path, arguments).unwrap();
     let written_in_c = image(&folder, "written-in-c", &in_c(), &[]).unwrap();
-    let nfs = vec![
-        with(rust_nf, in_rust.clone()),
-        rust("native", "tag"),
-        with(c("middle", "pass"), written_in_c.clone()),
-        with(rust("out", "untag"), in_rust),
-    ];
-    let (status, frames, said, mark) = run(&folder, spec(&folder, nfs, 2_000));
-    let status = status.unwrap_or_else(|why| panic!("{why} {said:?}"));
-    let expected: Vec<u64> = (0..2_000).filter(|number| number % 3 != 0).collect();
-    assert_eq!(frames.iter().map(|of| number(of)).collect::<Vec<_>>(), expected);
-    assert_eq!(status.nfs[0].dropped["divided"], 667);
-    assert_eq!((status.nfs[2].received, status.failures), (1_333, 0));
-    assert_eq!(left(&mark), [""; 0]);
+    // One runtime for all, and each with the others.
+    for [first, second, third] in
+        RUNTIMES.map(|name| [name; 3]).into_iter().chain([RUNTIMES, ["podman", "runc", "crun"]])
+    {
+        let nfs = vec![
+            with(rust_nf.clone(), by(first, &in_rust)),
+            rust("native", "tag"),
+            with(c("middle", "pass"), by(second, &written_in_c)),
+            with(rust("out", "untag"), by(third, &in_rust)),
+        ];
+        let (status, frames, said, mark) = run(&folder, spec(&folder, nfs, 2_000));
+        let status = status.unwrap_or_else(|why| panic!("{first}: {why} {said:?}"));
+        let expected: Vec<u64> = (0..2_000).filter(|number| number % 3 != 0).collect();
+        assert_eq!(frames.iter().map(|of| number(of)).collect::<Vec<_>>(), expected);
+        assert_eq!(status.nfs[0].dropped["divided"], 667);
+        assert_eq!((status.nfs[2].received, status.failures), (1_333, 0));
+        assert_eq!(left(&mark), [""; 0], "{first}");
+    }
 }
 
 #[test]
 fn a_container_that_ends_or_hangs_is_replaced() {
     let folder = Folder::new("replaced");
     let written_in_c = image(&folder, "c", &in_c(), &[]).unwrap();
-    for (act, said_of) in [("crash", "signal 11 ended it"), ("hang", "has kept a batch")] {
+    let acts = [("crash", "signal 11 ended it"), ("hang", "has kept a batch")];
+    let all = RUNTIMES.into_iter().flat_map(|name| acts.map(|(act, said_of)| (name, act, said_of)));
+    for (name, act, said_of) in all {
         let nfs = vec![
             rust("first", "pass"),
-            with(c("acts", &format!("{act} 40")), written_in_c.clone()),
+            with(c("acts", &format!("{act} 40")), by(name, &written_in_c)),
         ];
         let mut spec = spec(&folder, nfs, 100);
         spec.batch = Some(10);
@@ -74,8 +95,9 @@ fn a_container_that_ends_or_hangs_is_replaced() {
             "{said:?}"
         );
         assert!(in_order(&frames));
-        assert_eq!((status.failures, status.lost_in_nf, frames.len()), (2, 20, 80), "{said:?}");
-        assert_eq!(left(&mark), [""; 0]);
+        let found = (status.failures, status.lost_in_nf, frames.len());
+        assert_eq!(found, (2, 20, 80), "{name}: {said:?}");
+        assert_eq!(left(&mark), [""; 0], "{name}");
     }
 }
 
@@ -112,7 +134,7 @@ fn why_a_container_did_not_start_is_said() {
     let tar =
         Command::new("tar").arg("-xf").arg(folder.0.join("c.oci")).current_dir(&unpacked).status();
     assert!(tar.unwrap().success());
-    let function = Function::Image(unpacked.clone(), Vec::new());
+    let function = packed(unpacked.clone());
     let (status, ..) =
         run(&folder, spec(&folder, vec![with(c("whole", "pass"), function.clone())], 10));
     assert_eq!(status.unwrap().sent, 10, "a folder is an image, too");
@@ -125,8 +147,9 @@ fn why_a_container_did_not_start_is_said() {
 fn what_a_container_must_not_do_is_refused() {
     let folder = Folder::new("attacks");
     let written_in_c = image(&folder, "c", &in_c(), &[]).unwrap();
-    for act in ["reach", "take", "threads", "map", "share"] {
-        let mut attacker = with(c("attacker", act), written_in_c.clone());
+    let acts = ["reach", "take", "threads", "map", "share"];
+    for (name, act) in RUNTIMES.into_iter().flat_map(|name| acts.map(|act| (name, act))) {
+        let mut attacker = with(c("attacker", act), by(name, &written_in_c));
         attacker.limits =
             Limits { memory: 64 << 20, threads: if act == "threads" { 4 } else { 1 } };
         attacker.writes = act != "map";
@@ -134,10 +157,10 @@ fn what_a_container_must_not_do_is_refused() {
         let (status, frames, said, mark) = run(&folder, spec(&folder, nfs, 200));
         if act == "share" {
             let ended = "'attacker' ended: signal 9 ended it, as it used all of its memory";
-            assert!(said.iter().any(|line| line.contains(ended)), "{said:?}");
+            assert!(said.iter().any(|line| line.contains(ended)), "{name}: {said:?}");
         } else {
-            let status = status.unwrap_or_else(|why| panic!("{act}: {why} {said:?}"));
-            assert_eq!((frames.len(), status.failures), (200, 0), "{act}: {said:?}");
+            let status = status.unwrap_or_else(|why| panic!("{name}: {act}: {why} {said:?}"));
+            assert_eq!((frames.len(), status.failures), (200, 0), "{name}: {act}: {said:?}");
             // It sees nobody else.
             assert_eq!(status.nfs[1].counters["tried"], 0);
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use host::container::{self, Place, Root, Runtime};
+use host::container::{self, Container, Root, Runtime};
 use host::fabric::{self, INTERFACE, Joins, Ports, Running};
 use host::tuning::{self, Tuned};
 use host::{Counters, Failure, Journal, Namespace, Process};
@@ -135,8 +135,8 @@ struct Application {
     role: Role,
     pair: usize,
     child: Child,
-    container: Box<dyn Runtime>,
-    namespace: Namespace,
+    runtime: &'static dyn Runtime,
+    container: Container,
     orders: Option<ChildStdin>,
     /// Reads what it says, to its end.
     reader: Option<JoinHandle<()>>,
@@ -148,7 +148,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The time between looks whether it is there.
 const LOOK: Duration = Duration::from_millis(50);
 /// Lines of a log that are shown.
-pub(super) const LINES: usize = 3;
+pub(super) const LINES: usize = 5;
 
 /// The last lines of what a program printed.
 pub(super) fn last(said: &str) -> String {
@@ -177,11 +177,10 @@ impl Application {
     }
 
     /// Ends it, of which nothing is heard after this.
-    fn end(mut self, journal: &Journal, program: &Path) {
+    fn end(mut self) {
         drop(self.orders.take());
         let _ = self.child.kill();
-        let place = Place { journal, namespace: &self.namespace, program, root: None };
-        self.container.end(&place);
+        self.runtime.end(&self.container);
         let _ = self.child.wait();
         self.reader.take().map(JoinHandle::join);
     }
@@ -215,8 +214,6 @@ struct Site {
     namespaces: Vec<Namespace>,
     /// Namespaces whose interface may stand on the uplink, which goes back without it.
     on_uplink: Vec<Namespace>,
-    /// The program `catena`.
-    program: PathBuf,
     journal: OwnedResources,
 }
 
@@ -224,7 +221,7 @@ impl Site {
     /// Ends all applications.
     fn stop(&mut self) {
         for application in self.applications.iter_mut().filter_map(Option::take) {
-            application.end(self.journal.journal(), &self.program);
+            application.end();
         }
     }
 }
@@ -361,9 +358,8 @@ impl<'a> Side<'a> {
             }
         }
         let applications = namespaces.iter().map(|_| None).collect();
-        let program = self.program.clone();
         let switch = running;
-        self.site = Some(Site { applications, switch, namespaces, on_uplink, program, journal });
+        self.site = Some(Site { applications, switch, namespaces, on_uplink, journal });
         Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs })
     }
 
@@ -406,8 +402,8 @@ impl<'a> Side<'a> {
         container: &str,
         words: Vec<String>,
     ) -> Result<Answer, Broken> {
-        let container = container::find(container).map_err(Broken::Failed)?;
-        let root = container.has_root().then(|| self.root()).transpose()?;
+        let runtime = container::find(container).map_err(Broken::Failed)?;
+        let root = runtime.has_root().then(|| self.root()).transpose()?;
         let (program, hear) = (self.program.clone(), Arc::clone(&self.hear));
         let site = self.site()?;
         let namespace = at(&mut site.namespaces, port)?.clone();
@@ -418,9 +414,9 @@ impl<'a> Side<'a> {
         let mut arguments = vec!["netbench".to_string(), role.to_string()];
         arguments.extend(words);
         let begin = Instant::now();
-        let place =
-            Place { journal, namespace: &namespace, program: &program, root: root.as_ref() };
-        let mut command = container.command(&place, &arguments)?;
+        let container =
+            Container::of_application(journal, &namespace, &program, root.as_ref(), &arguments);
+        let mut command = runtime.command(&container)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
         // What interrupts this process is not for its applications, which end when nobody has orders for them.
         let spawned = command.process_group(0).spawn();
@@ -441,9 +437,9 @@ impl<'a> Side<'a> {
             })
         });
         let application =
-            Application { role, pair, child, container, namespace, orders, reader, log };
+            Application { role, pair, child, runtime, container, orders, reader, log };
         if let Some(before) = site.applications[port].replace(application) {
-            before.end(site.journal.journal(), &program);
+            before.end();
         }
         Ok(Answer::Done)
     }

@@ -196,16 +196,20 @@ fn an_image_is_a_program_like_any_other() {
     let mut pack = Command::new(CATENA.0);
     pack.args(["nf", "pack", "--api", "veth", "/usr/bin/sleep", "-o"]).arg(&image);
     run(pack.args(["--", "infinity"]));
-    let nfs = "  - {name: fw, click: fw.click}\n  - {name: router, image: wait.oci, api: veth, \
-        addresses: {eth0: 10.1.0.1/24, eth1: 10.2.0.1/24}, forward: true}\n";
-    let path = manifest(&network, "image", "bridge", nfs, "fw -> router");
     network.ip("server", &["route", "add", "10.1.0.0/24", "via", "10.2.0.1"]);
-    let mut chain = Process::start(&mut host(&network, &["up", path.to_str().unwrap()]));
-    chain.wait_for("started");
-    assert_eq!(talk(&network, 1000), ("10.1.0.9".to_string(), 1000));
-    chain.interrupt();
-    assert!(chain.end().0);
-    is_as_before(&network, &path);
+    for runtime in ["runc", "crun", "podman"] {
+        let nfs = format!(
+            "  - {{name: fw, click: fw.click}}\n  - {{name: router, image: wait.oci, runtime: {runtime}, api: veth, \
+             addresses: {{eth0: 10.1.0.1/24, eth1: 10.2.0.1/24}}, forward: true}}\n"
+        );
+        let path = manifest(&network, runtime, "bridge", &nfs, "fw -> router");
+        let mut chain = Process::start(&mut host(&network, &["up", path.to_str().unwrap()]));
+        chain.wait_for("started");
+        assert_eq!(talk(&network, 1000), ("10.1.0.9".to_string(), 1000), "{runtime}");
+        chain.interrupt();
+        assert!(chain.end().0);
+        is_as_before(&network, &path);
+    }
 }
 
 /// After a crash, interfaces that were taken are given back, and nothing else is left.

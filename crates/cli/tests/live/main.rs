@@ -19,6 +19,7 @@ mod manners;
 mod masquerade;
 mod namespaces;
 mod netbench;
+mod netbench_containers;
 mod netbench_hosts;
 mod nic;
 mod privileges;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::CATENA;
 
-fn netbench(arguments: &[&str]) -> Command {
+pub(crate) fn netbench(arguments: &[&str]) -> Command {
     let mut command = Command::new(CATENA.0);
     command.arg("netbench").args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -29,7 +29,7 @@ fn measured(arguments: &[&str]) -> (Value, String) {
 }
 
 /// The only cell of a run with its parts, without what is long.
-fn short(of: &Value) -> String {
+pub(crate) fn short(of: &Value) -> String {
     let mut of = of.clone();
     for sample in of["samples"].as_array_mut().into_iter().flatten() {
         sample["round_trips"]["distribution"] = Value::Null;
@@ -38,7 +38,7 @@ fn short(of: &Value) -> String {
 }
 
 /// Namespaces and journals of a run that are there.
-fn left(name: &str) -> Vec<String> {
+pub(crate) fn left(name: &str) -> Vec<String> {
     let of = |folder: &str| -> Vec<String> {
         let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
         all.map(|entry| entry.path().display().to_string()).collect()
@@ -50,7 +50,7 @@ fn left(name: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn count(of: &Value, what: &str) -> u64 {
+pub(crate) fn count(of: &Value, what: &str) -> u64 {
     of[what].as_u64().unwrap_or_else(|| panic!("{what}: {of}"))
 }
 
@@ -432,38 +432,6 @@ fn applications_tell_what_they_do_each_second() {
         let (code, _, told) = at("send", there, more).ended();
         assert!(code == Some(2) && told.contains(expected), "{told}");
     }
-}
-
-/// Applications in containers of runc, with files made from the program alone, are measured as those in namespaces are; how long
-/// containers took is known, and nothing of them is left.
-#[test]
-fn applications_run_in_containers() {
-    if !possible() {
-        return;
-    }
-    let files = || -> Vec<_> {
-        let all = std::fs::read_dir("/var/lib/catena/images").into_iter().flatten().flatten();
-        all.map(|entry| entry.file_name()).collect()
-    };
-    let before = files();
-    let load = ["--rate", "10k", "--burst", "4", "--seconds", "0.2", "--repeat", "1"];
-    let more = ["--switch", "linux-bridge", "--size", "64", "--container", "plain,runc"];
-    let xdp = ["--io", "af-packet-mmsg,af-xdp"];
-    let (results, _) = measured(&[&load[..], &more, &xdp].concat());
-    let cells = results["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 4);
-    for cell in cells {
-        let sample = &cell["samples"][0];
-        let all = &sample["throughput"];
-        assert_eq!(count(all, "sent"), 2000, "{}", short(cell));
-        assert_eq!(count(all, "counted_sent"), 2000, "{}", short(cell));
-        assert_eq!(count(&sample["round_trips"], "sent"), 2000, "{}", short(cell));
-        let starts = sample["container_seconds"].as_array().unwrap();
-        assert_eq!(starts.len(), 4);
-        assert!(starts.iter().all(|seconds| seconds.as_f64().is_some_and(|s| s > 0.0)));
-    }
-    // Other tests have containers, too, for a while.
-    until("files of containers are gone", || files().iter().all(|of| before.contains(of)));
 }
 
 /// What a dry run prints measures what a run does, and names switches that are not here without making anything up.

@@ -1,10 +1,12 @@
 //! `plain`: nothing but the network namespace. Programs have the files of this host.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use super::{Place, Runtime};
-use crate::Failure;
+use super::{Container, Runtime};
+use crate::{Failure, Process};
 
+#[derive(Debug)]
 pub(super) struct Plain;
 
 impl Runtime for Plain {
@@ -25,9 +27,22 @@ impl Runtime for Plain {
         false
     }
 
-    fn command(&self, at: &Place<'_>, arguments: &[String]) -> Result<Command, Failure> {
-        let mut command = at.namespace.command(at.program);
+    fn takes_functions(&self) -> bool {
+        false
+    }
+
+    fn command(&self, container: &Container) -> Result<Command, Failure> {
+        let none = || Failure::Impossible("an application without a network".into());
+        let namespace = container.namespace.as_ref().ok_or_else(none)?;
+        let [program, arguments @ ..] = &*container.words else {
+            return Err(Failure::Impossible("an application without a program".into()));
+        };
+        let mut command = namespace.command(Path::new(program));
         command.args(arguments);
-        Ok(at.journal.marked(command))
+        Ok(container.marked(command))
+    }
+
+    fn start(&self, _: &Container, _: [Stdio; 3]) -> Result<Process, Failure> {
+        Err(Failure::Impossible("images are not started without a root file system".into()))
     }
 }

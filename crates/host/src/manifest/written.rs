@@ -11,6 +11,7 @@ pub(super) struct HostChain {
     pub(super) kind: Spanned<String>,
     pub(super) nfs: Vec<Nf>,
     pub(super) chain: Spanned<String>,
+    pub(super) runtime: Option<Spanned<String>>,
     pub(super) fabric: Option<Spanned<String>>,
     pub(super) io: Io,
     #[serde(default)]
@@ -25,6 +26,7 @@ pub(super) struct Nf {
     pub(super) click: Option<Spanned<String>>,
     pub(super) program: Option<Spanned<String>>,
     pub(super) image: Option<Spanned<String>>,
+    pub(super) runtime: Option<Spanned<String>>,
     pub(super) memory: Option<Spanned<String>>,
     pub(super) threads: Option<Spanned<u32>>,
     pub(super) config: Option<Spanned<String>>,

@@ -205,7 +205,6 @@ fn listed(as_json: bool) -> String {
                 "is_here": look.is_ok(),
                 "version": look.as_ref().ok(),
                 "needs": look.as_ref().err(),
-                "is_tested": runtime.is_tested(),
             })
         });
         let (switches, containers) = (document.collect::<Vec<_>>(), containers.collect::<Vec<_>>());
@@ -224,16 +223,15 @@ fn listed(as_json: bool) -> String {
     let more = "catena:FILE is a chain of yours between the devices p0, p1 and so on, of two applications a pair\n\
                 sriov:INTERFACE are virtual functions of that card\n\
                 switches that are not tested are made by the manuals of what they run; 'catena netbench run --dry-run' prints their commands\n";
-    let titles = ["container", "here", "tested", "version, or what it needs", "what it is"];
+    let titles = ["container", "here", "version, or what it needs", "what it is"];
     let mut containers = Table::new(titles);
     for runtime in container::all() {
         let (here, version) = match runtime.look() {
             Ok(version) => ("yes", version),
             Err(needs) => ("no", needs),
         };
-        let tested = if runtime.is_tested() { "yes" } else { "no" };
         let (name, summary) = (runtime.name().into(), runtime.summary().into());
-        containers.row([name, here.into(), tested.into(), version, summary]);
+        containers.row([name, here.into(), version, summary]);
     }
     table.render() + "\n" + more + "\n" + &containers.render()
 }
