@@ -18,6 +18,9 @@ use crate::Failure;
 /// The variable by which processes of a journal are known: they hand it on to those that they start.
 pub(crate) const MARK: &str = "CATENA_JOURNAL";
 
+/// The folders of programs that others start, where their own environment says nothing.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// How long a process has to end once it was asked.
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 

@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::oci::Oci;
 use super::{Container, IN_MEMORY, Runtime, group, quietly, version_of};
-use crate::process::{MARK, absent, run};
+use crate::process::{MARK, PATH, absent, run};
 use crate::{Failure, Journal, Process, cgroup};
 
 #[derive(Debug)]
@@ -70,10 +70,8 @@ impl Podman {
     fn configure(container: &Container) -> Result<(), Failure> {
         let state = Self::state(&container.journal);
         std::fs::create_dir_all(&state).map_err(Failure::at(&state))?;
-        let path = std::env::var("PATH").unwrap_or_default();
         // What its monitors start ends with the rest, too.
-        let variables =
-            format!("{:?}, {:?}", format!("{MARK}={}", container.mark), format!("PATH={path}"));
+        let variables = format!("\"{MARK}={}\", \"PATH={PATH}\"", container.mark);
         let text = format!(
             "[engine]\n\
              runtime = \"runc\"\n\

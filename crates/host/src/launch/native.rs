@@ -11,11 +11,9 @@ use super::{Environment, Packets, Running, Start};
 use crate::cgroup::Groups;
 use crate::confine::User;
 use crate::manifest::Privilege;
+use crate::process::PATH;
 use crate::sys::{self, Confinement};
 use crate::{Failure, Journal, confine};
-
-/// The folder of programs that NFs start, if they do.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A program with its arguments, and the control groups of its service.
 #[derive(Debug)]
