@@ -206,10 +206,52 @@ fn an_image_is_a_program_like_any_other() {
         let mut chain = Process::start(&mut host(&network, &["up", path.to_str().unwrap()]));
         chain.wait_for("started");
         assert_eq!(talk(&network, 1000), ("10.1.0.9".to_string(), 1000), "{runtime}");
+        let mark = mark(&path);
+        assert!(!marked(&mark).is_empty());
         chain.interrupt();
         assert!(chain.end().0);
         is_as_before(&network, &path);
+        assert_eq!(marked(&mark), [""; 0], "{runtime}");
+        // After a crash, its container is there until the chain is taken down.
+        let mut chain = Process::start(&mut host(&network, &["up", path.to_str().unwrap()]));
+        chain.wait_for("started");
+        let mark = self::mark(&path);
+        chain.kill();
+        assert!(!marked(&mark).is_empty());
+        run(&mut host(&network, &["down", path.to_str().unwrap()]));
+        is_as_before(&network, &path);
+        assert_eq!(marked(&mark), [""; 0], "{runtime}");
     }
+}
+
+/// The mark of the journal of a chain that runs.
+#[track_caller]
+fn mark(manifest: &Path) -> String {
+    let name = manifest.file_stem().unwrap().to_string_lossy().into_owned();
+    let journal = std::fs::read_to_string(format!("/run/catena/host/{name}/journal")).unwrap();
+    journal.lines().find_map(|line| line.strip_prefix("mark ")).unwrap().to_string()
+}
+
+/// Processes, control groups, files and mounts that carry a mark.
+fn marked(mark: &str) -> Vec<String> {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        all.map(|of| of.path()).collect()
+    };
+    let carries = |process: &PathBuf| {
+        let variables = std::fs::read(process.join("environ")).unwrap_or_default();
+        String::from_utf8_lossy(&variables).contains(mark)
+    };
+    let mut found: Vec<PathBuf> = below(Path::new("/proc")).into_iter().filter(carries).collect();
+    let mut groups = below(Path::new("/sys/fs/cgroup"));
+    groups.push("/sys/fs/cgroup".into());
+    let own = groups.iter().map(|of| of.join(format!("catena-{mark}")));
+    let images = Path::new("/var/lib/catena/images").join(mark);
+    found.extend(own.chain([images]).filter(|path| path.exists()));
+    let mut found: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    found.extend(mounts.lines().filter(|line| line.contains(mark)).map(str::to_string));
+    found
 }
 
 /// After a crash, interfaces that were taken are given back, and nothing else is left.

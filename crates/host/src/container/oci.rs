@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Container, IN_MEMORY, Runtime, quietly, version_of};
+use super::{Container, IN_MEMORY, Runtime, group, quietly, version_of};
 use crate::process::absent;
 use crate::{Failure, Journal, Process, cgroup};
 
@@ -92,6 +92,11 @@ impl Oci {
     }
 }
 
+/// The container's control group.
+fn group_of(container: &Container) -> String {
+    format!("{}/{}", group(&container.mark), container.id)
+}
+
 /// The container's configuration, as the OCI runtime specification has it.
 fn configuration(container: &Container) -> Result<Value, Failure> {
     let has = &container.capabilities;
@@ -133,7 +138,8 @@ fn configuration(container: &Container) -> Result<Value, Failure> {
         "hostname": "catena",
         "mounts": mounts,
         "linux": {
-            "cgroupsPath": format!("/{}", container.id),
+            // Below one of the journal: also the group of a container whose runtime was ended while it made it goes with that.
+            "cgroupsPath": format!("/{}", group_of(container)),
             "namespaces": namespaces,
             "resources": resources,
             "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/timer_list"],
@@ -188,7 +194,7 @@ impl Runtime for Oci {
     }
 
     fn memory_group(&self, container: &Container) -> Option<PathBuf> {
-        cgroup::root("memory").map(|(root, _)| root.join(&container.id))
+        cgroup::root("memory").map(|(root, _)| root.join(group_of(container)))
     }
 
     fn end(&self, container: &Container) {
