@@ -39,6 +39,11 @@ pub trait Runtime: std::fmt::Debug + Sync + Send {
         true
     }
 
+    /// Whether it does so for users without root's rights, too.
+    fn takes_users(&self) -> bool {
+        false
+    }
+
     /// A command that runs a container to its end, on the command's own input and output.
     ///
     /// # Errors
@@ -241,9 +246,12 @@ impl Root {
 /// may be run.
 const FILES: &str = "/var/lib/catena/images";
 
-/// The folder of root file systems of a journal.
+/// The folder of root file systems of a journal: root's, or below the user's own.
 pub(crate) fn files(journal: &Journal) -> PathBuf {
-    Path::new(FILES).join(journal.mark())
+    match rustix::process::geteuid().is_root() {
+        true => Path::new(FILES).join(journal.mark()),
+        false => journal.folder().join("images"),
+    }
 }
 
 /// All of them.

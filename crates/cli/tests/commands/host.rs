@@ -175,6 +175,66 @@ fn a_function_is_packed_and_run_in_a_container() {
     assert!(why.contains("there is no image") && why.contains("^"), "{why}");
 }
 
+/// A user without root's rights runs an image by podman, and no other runtime.
+#[test]
+fn a_user_runs_an_image_by_podman() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = Folder::new("user");
+    let is_root = std::fs::metadata("/proc/self")
+        .is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    folder.ok(&["nf", "init", "--lang", "c", "acl"]);
+    let make = Command::new("make").arg("-s").current_dir(folder.0.join("acl")).status();
+    assert!(make.expect("make").success());
+    folder.ok(&["nf", "pack", "acl", "-o", "acl.oci"]);
+    folder.ok(&["nf", "run", "acl", "--pcap", &example("lan.pcap.gz"), "-w", "alone.pcap"]);
+    // What a user can reach, and may write to.
+    std::fs::copy(CATENA, folder.0.join("catena")).unwrap();
+    std::fs::copy(example("lan.pcap.gz"), folder.0.join("lan.pcap.gz")).unwrap();
+    const USER: u32 = 54_321;
+    let own = folder.0.join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o755)).unwrap();
+    if is_root {
+        chown(&own, Some(USER), Some(USER)).unwrap();
+    }
+    let name = format!("u{}.yaml", std::process::id());
+    let up = |runtime: &str| {
+        let manifest = format!(
+            "kind: HostChain\nruntime: {runtime}\nnfs:\n  - {{name: acl, image: acl.oci}}\nchain: acl\n\
+             io: {{in: lan.pcap.gz, out: own/out.pcap}}\nschedule: {{policy: other}}\n"
+        );
+        folder.write(&name, &manifest);
+        let mut command = Command::new("setpriv");
+        if is_root {
+            let [user, group] = ["--reuid", "--regid"].map(|of| format!("{of}={USER}"));
+            command.args([&user, &group]).arg("--clear-groups");
+        }
+        command.arg(folder.0.join("catena")).args(["host", "up", &name]).current_dir(&folder.0);
+        command.env("XDG_RUNTIME_DIR", &own).env("HOME", &own).output().unwrap()
+    };
+    let output = up("podman");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let bytes = |name: &str| std::fs::read(folder.0.join(name)).unwrap();
+    assert!(bytes("own/out.pcap") == bytes("alone.pcap"));
+    // Nothing of it is left: no files, and no process that has the folder in its environment.
+    let left = std::fs::read_dir(own.join("catena/host")).into_iter().flatten().count();
+    assert_eq!(left, 0);
+    let own_text = own.display().to_string();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|of| of.path());
+    let is_own = |process: &PathBuf| {
+        let variables = std::fs::read(process.join("environ")).unwrap_or_default();
+        text(&variables).contains(&own_text)
+    };
+    assert_eq!(processes.filter(is_own).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    for runtime in ["runc", "crun"] {
+        let why = text(&up(runtime).stderr);
+        assert!(
+            why.contains("are started by root here") && why.contains("runtime: podman"),
+            "{why}"
+        );
+    }
+}
+
 #[test]
 fn a_chain_in_the_background_is_watched_replaced_and_taken_down() {
     let folder = Folder::new("background");

@@ -244,7 +244,7 @@ fn marked(mark: &str) -> Vec<String> {
     };
     let mut found: Vec<PathBuf> = below(Path::new("/proc")).into_iter().filter(carries).collect();
     let mut groups = below(Path::new("/sys/fs/cgroup"));
-    groups.push("/sys/fs/cgroup".into());
+    groups.extend(["/sys/fs/cgroup", "/tmp"].map(PathBuf::from));
     let own = groups.iter().map(|of| of.join(format!("catena-{mark}")));
     let images = Path::new("/var/lib/catena/images").join(mark);
     found.extend(own.chain([images]).filter(|path| path.exists()));

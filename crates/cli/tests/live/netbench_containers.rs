@@ -92,7 +92,8 @@ impl Made {
         }
         let images = self.marks.iter().map(|mark| Path::new("/var/lib/catena/images").join(mark));
         let locks = below(Path::new("/run/lxc/lock/run/catena/netbench"));
-        let files = images.filter(|path| path.exists());
+        let short = self.marks.iter().map(|mark| Path::new("/tmp").join(format!("catena-{mark}")));
+        let files = images.chain(short).filter(|path| path.exists());
         let files = files.chain(locks.filter(|path| is_of(path, &self.name)));
         found.extend(files.chain(self.processes()).map(|path| path.display().to_string()));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -1,5 +1,7 @@
 //! `podman`, which has runc start containers. It has all files of its own in the journal's folder, and asks no registry.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -35,6 +37,22 @@ fn short(why: Failure) -> Failure {
     }
 }
 
+/// A folder beside that of the journal: podman refuses to have some of its files in one whose path is longer than 50 bytes. The mark is nobody
+/// else's.
+fn short_folder(mark: &str) -> PathBuf {
+    Path::new("/tmp").join(group(mark))
+}
+
+/// The process whose number a file has.
+fn open(path: &Path) -> Option<Process> {
+    let number = std::fs::read_to_string(path).ok()?;
+    number.trim().parse().ok().and_then(Process::open)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 impl Podman {
     /// The folder of its own files.
     fn state(journal: &Path) -> PathBuf {
@@ -47,14 +65,13 @@ impl Podman {
     }
 
     /// A command of it that has its own files in the folder of a journal.
-    fn tool(journal: &Path) -> Command {
+    fn tool(journal: &Path, mark: &str) -> Command {
         let state = Self::state(journal);
         let mut command = Command::new("podman");
         command.env("CONTAINERS_CONF", state.join("containers.conf"));
         // By options, and not by that file: its monitors hand them on to the podman that cleans up.
         for (option, folder) in [
             ("--root", "files"),
-            ("--runroot", "run"),
             ("--tmpdir", "tmp"),
             ("--network-config-dir", "networks"),
             ("--volumepath", "volumes"),
@@ -62,6 +79,7 @@ impl Podman {
             command.arg(option).arg(state.join(folder));
         }
         let root = format!("root={}", Self::runc(journal).display());
+        command.arg("--runroot").arg(short_folder(mark));
         command.args(["--storage-driver", "vfs", "--runtime-flag", &root]);
         command
     }
@@ -70,6 +88,9 @@ impl Podman {
     fn configure(container: &Container) -> Result<(), Failure> {
         let state = Self::state(&container.journal);
         std::fs::create_dir_all(&state).map_err(Failure::at(&state))?;
+        let short = short_folder(&container.mark);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&short);
+        made.map_err(Failure::at(&short))?;
         // What its monitors start ends with the rest, too.
         let variables = format!("\"{MARK}={}\", \"PATH={PATH}\"", container.mark);
         let text = format!(
@@ -93,12 +114,14 @@ impl Podman {
     /// A command that runs or makes a container, with all but its program.
     fn describe(container: &Container, what: &str) -> Result<Command, Failure> {
         Self::configure(container)?;
-        let mut command = container.marked(Self::tool(&container.journal));
+        let mut command = container.marked(Self::tool(&container.journal, &container.mark));
         // Its input and output are those of the command, without a monitor that carries them.
         command.args([what, "--log-driver", "passthrough", "--name", &container.id]);
         command.args(["--hostname", "catena", "--no-hosts", "--ipc", "none"]);
-        command.args(["--cgroups", "no-conmon", "--cgroup-parent"]);
-        command.arg(format!("/{}", group(&container.mark)));
+        if is_root() {
+            command.args(["--cgroups", "no-conmon", "--cgroup-parent"]);
+            command.arg(format!("/{}", group(&container.mark)));
+        }
         command.args(["--security-opt", "no-new-privileges"]);
         command.args(["--security-opt", "apparmor=unconfined", "--security-opt"]);
         command.arg(match &container.calls {
@@ -124,9 +147,16 @@ impl Podman {
         command.arg("--ulimit").arg(format!("nofile={descriptors}:{descriptors}"));
         command.arg("--ulimit").arg(format!("nproc={tasks}:{tasks}"));
         command.args(["--ulimit", "core=0:0"]);
-        if let Some(of) = container.limits {
-            command.arg("--memory").arg(format!("{}b", of.memory));
-            command.arg("--pids-limit").arg((of.threads + TASKS).to_string());
+        match container.limits {
+            Some(of) if is_root() => {
+                command.arg("--memory").arg(format!("{}b", of.memory));
+                command.arg("--pids-limit").arg((of.threads + TASKS).to_string());
+            }
+            // Users have no control groups to give: what a program may write to is limited for each process, as it is without a container.
+            Some(of) => {
+                command.arg("--ulimit").arg(format!("data={0}:{0}", of.memory));
+            }
+            None => {}
         }
         command.arg("--user").arg(format!("{0}:{0}", container.user));
         command.args(["--workdir", &container.folder]);
@@ -150,6 +180,10 @@ impl Runtime for Podman {
         "a container by podman, with runc"
     }
 
+    fn takes_users(&self) -> bool {
+        true
+    }
+
     fn look(&self) -> Result<String, String> {
         version_of("runc", "runc")?;
         version_of("podman", "podman")
@@ -169,7 +203,7 @@ impl Runtime for Podman {
         create.arg("--cidfile").arg(&known).arg("--rootfs").arg(container.root()?);
         run(create.args(&container.words), "").map_err(short)?;
         // The container is there after that, with this input and output, and its program does not run yet.
-        let mut init = container.marked(Self::tool(&container.journal));
+        let mut init = container.marked(Self::tool(&container.journal, &container.mark));
         let [input, output, errors] = stdio;
         init.args(["init", &container.id]).stdin(input).stdout(output).stderr(errors);
         let status = init.status().map_err(|why| absent(&init, why))?;
@@ -178,10 +212,6 @@ impl Runtime for Podman {
             let said = "the container is not made: its log has the reason".into();
             return Err(Failure::Command("podman".into(), said));
         }
-        let open = |path: &Path| {
-            let number = std::fs::read_to_string(path).ok()?;
-            number.trim().parse().ok().and_then(Process::open)
-        };
         let gone = || Failure::Command("podman".into(), "the container ended at once".into());
         let process = open(&number).ok_or_else(gone)?;
         // Its monitor carries nothing, and would take the news of its end. Without it, this process is the parent, before the program asks who
@@ -191,13 +221,13 @@ impl Runtime for Podman {
         }
         // A group of its own has no share of real-time scheduling.
         cgroup::bring_to_own("cpu", process.number);
-        let mut begin = container.marked(Self::tool(&container.journal));
+        let mut begin = container.marked(Self::tool(&container.journal, &container.mark));
         run(begin.args(["start", &container.id]), "").map_err(short)?;
         Ok(process)
     }
 
     fn memory_group(&self, container: &Container) -> Option<PathBuf> {
-        let (root, _) = cgroup::root("memory")?;
+        let (root, _) = cgroup::root("memory").filter(|_| is_root())?;
         Some(root.join(below(&container.mark, &Self::known(container)?)))
     }
 
@@ -207,7 +237,7 @@ impl Runtime for Podman {
         if let Some(known) = &known {
             Oci::RUNC.delete(&Self::runc(&container.journal), known);
         }
-        let mut remove = container.marked(Self::tool(&container.journal));
+        let mut remove = container.marked(Self::tool(&container.journal, &container.mark));
         quietly(remove.args(["rm", "--force", "--time", "0", "--ignore", &container.id]));
         if let Some(known) = &known {
             cgroup::remove_everywhere(&below(&container.mark, known));
@@ -218,8 +248,13 @@ impl Runtime for Podman {
     fn clean(&self, journal: &Journal) {
         if Self::state(journal.folder()).is_dir() {
             Oci::RUNC.delete_all(&Self::runc(journal.folder()));
-            let mut remove = journal.marked(Self::tool(journal.folder()));
+            let mut remove = journal.marked(Self::tool(journal.folder(), journal.mark()));
             quietly(remove.args(["rm", "--force", "--time", "0", "--all"]));
+            // For users, it has a process that keeps their user namespace.
+            if let Some(process) = open(&Self::state(journal.folder()).join("tmp/pause.pid")) {
+                process.kill();
+            }
+            let _ = std::fs::remove_dir_all(short_folder(journal.mark()));
         }
     }
 }

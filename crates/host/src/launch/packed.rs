@@ -30,12 +30,13 @@ impl Packed {
         runtime: &str,
         journal: &Journal,
     ) -> Result<Self, Failure> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(Failure::Impossible(
-                "containers are started by root here: use sudo, or `program:` in the place of `image:`".into(),
-            ));
-        }
         let runtime = container::find_for_functions(runtime).map_err(Failure::Impossible)?;
+        if !rustix::process::geteuid().is_root() && !runtime.takes_users() {
+            return Err(Failure::Impossible(format!(
+                "containers of {} are started by root here: use sudo, `runtime: podman`, or `program:` in the place of `image:`",
+                runtime.name()
+            )));
+        }
         let needs = |needs| Failure::Impossible(format!("{} needs {needs}", runtime.name()));
         runtime.look().map_err(needs)?;
         // Containers outlive the program that starts them: they become children of this process, not of the first of all.
@@ -78,14 +79,18 @@ impl Environment for Packed {
                 confine::DESCRIPTORS_OF_PROGRAMS,
             ),
         };
-        let user = User::take()?;
+        // That of a user who is not root is the container's root, and nobody else here.
+        let user = match rustix::process::geteuid().is_root() {
+            true => Some(User::take()?),
+            false => None,
+        };
         let function = Function {
             words: self.arguments.clone(),
             environment: self.environment.clone(),
             folder: self.folder.clone(),
             root: self.root.clone(),
             namespace,
-            user: user.number(),
+            user: user.as_ref().map_or(0, User::number),
             capabilities: privileges.iter().map(|of| of.capability()).collect(),
             limits,
             descriptors,
@@ -102,7 +107,7 @@ impl Environment for Packed {
             process: started?,
             container: Some((self.runtime, container)),
             groups: Vec::new(),
-            _user: Some(user),
+            _user: user,
         })
     }
 }

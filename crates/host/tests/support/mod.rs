@@ -386,7 +386,8 @@ pub(crate) fn in_order(frames: &[Vec<u8>]) -> bool {
 
 /// Control groups, files and mounts that carry a mark.
 pub(crate) fn left(mark: &str) -> Vec<String> {
-    let mut found = vec![Path::new("/var/lib/catena/images").join(mark)];
+    let short = Path::new("/tmp").join(format!("catena-{mark}"));
+    let mut found = vec![Path::new("/var/lib/catena/images").join(mark), short];
     let mut folders = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
