@@ -110,6 +110,11 @@ impl<T: Send + 'static> ThreadOwned<T> {
 
     #[cold]
     fn wait(&self) -> Box<T> {
+        // A value that nobody has costs this thread none of those that it has.
+        let free = self.0.free().take();
+        if let Some(value) = free {
+            return value;
+        }
         // Whoever has the value may wait for one that this thread has.
         release();
         let Shared { freed, waiting, .. } = &*self.0;
@@ -203,6 +208,18 @@ mod tests {
         assert!(value.with(|number| *number) >= 2);
         owner.join().unwrap();
         assert_eq!(value.with(|number| *number), 4, "a thread that ends gives up what it has");
+    }
+
+    #[test]
+    fn a_thread_keeps_all_values_that_it_uses() {
+        let all = [0u64, 1].map(ThreadOwned::new);
+        keep(true);
+        for _ in 0..2 {
+            all.iter().for_each(|value| value.with(|number| *number += 1));
+            assert!(all.iter().all(|value| value.0.free().is_none()));
+        }
+        release();
+        assert!(all.iter().all(|value| value.0.free().is_some()));
     }
 
     #[test]

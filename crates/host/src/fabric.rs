@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use steps::{Step, shown};
 
@@ -67,6 +67,16 @@ pub trait Fabric: Sync + Send {
     /// Whether an interface that is a port in the place of a link is itself what is connected to another port.
     fn is_at(&self, _taken: usize, _port: usize) -> bool {
         false
+    }
+
+    /// What its ports can be for who is connected; the first is what they are if nothing else is asked for.
+    fn ends(&self) -> &'static [Ends] {
+        &[Ends::Interfaces, Ends::Taps]
+    }
+
+    /// The socket of a port, if ports are sockets; files are in this folder.
+    fn socket(&self, folder: &Path, port: usize) -> PathBuf {
+        folder.join(format!("{}.socket", near_end(port)))
     }
 
     /// The name of an interface in the fabric's namespace that is a port, in the place of a link.
@@ -118,6 +128,79 @@ pub trait Fabric: Sync + Send {
     }
 }
 
+/// What a port is for who is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// An interface that its namespace gets.
+    Interfaces,
+    /// A TAP interface in the fabric's namespace, whose other end is a program.
+    Taps,
+    /// A socket of vhost-user, where a program has a virtio device.
+    Vhost,
+    /// A socket of memif, a shared memory interface.
+    Memif,
+}
+
+impl Ends {
+    /// What it is, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Interfaces => "interfaces",
+            Self::Taps => "TAP interfaces",
+            Self::Vhost => "sockets of vhost-user",
+            Self::Memif => "sockets of memif",
+        }
+    }
+
+    /// Commands of `ip` in a fabric's namespace that make its ports, but for those that are taken.
+    fn links(self, fabric: &dyn Fabric, ports: usize, taken: &[usize]) -> String {
+        match self {
+            Self::Interfaces => fabric.links(ports, taken),
+            Self::Taps => {
+                let free = (0..ports).filter(|port| !taken.contains(port)).map(near_end);
+                free.map(|name| {
+                    format!(
+                        "tuntap add dev {name} mode tap\nlink set dev {name} mtu {MTU}\nlink set dev {name} up\n"
+                    )
+                })
+                .collect()
+            }
+            Self::Vhost | Self::Memif => String::new(),
+        }
+    }
+
+    /// What a program in a namespace opens to be at a port.
+    pub fn opened(self, fabric: &dyn Fabric, folder: &Path, port: usize) -> String {
+        match self {
+            Self::Interfaces => INTERFACE.into(),
+            Self::Taps => near_end(port),
+            Self::Vhost | Self::Memif => fabric.socket(folder, port).display().to_string(),
+        }
+    }
+
+    /// The interface in the fabric's namespace by which the kernel counts what a port carries, if it is not that of who is
+    /// connected.
+    pub fn counted(self, port: usize) -> Option<String> {
+        (self == Self::Taps).then(|| near_end(port))
+    }
+}
+
+/// What it takes to have DPDK.
+pub const NEEDS_DPDK: &str =
+    "a build with the feature dpdk (`cargo build --release --features catena-cli/dpdk`)";
+
+/// Why a fabric of sockets cannot run in this build, if it cannot: programs at its ports need DPDK, too.
+fn needs_dpdk() -> Result<(), String> {
+    match dataplane::io::HAS_DPDK {
+        true => Ok(()),
+        false => Err(NEEDS_DPDK.into()),
+    }
+}
+
+/// What DPDK is started with in a process of its own: no card, pages of the usual size, which programs share as files without a
+/// name, and no files.
+const EAL: &str = "--no-pci --no-huge -m 512 --no-shconf --no-telemetry";
+
 /// Where a fabric is, or would be.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
@@ -133,6 +216,9 @@ pub struct Plan<'a> {
 
 /// Why programs cannot be joined by some: interfaces of theirs leave checksums half done.
 const NO_CHECKSUMS: &str = "leaves checksums half done that interfaces are to complete";
+
+/// Why programs cannot be joined by some.
+const NO_INTERFACES: &str = "has sockets of DPDK's for ports, and no interfaces";
 
 /// Queues of virtual Ethernet: as many as the workers of most.
 pub(crate) const LINK_QUEUES: u32 = 4;
@@ -196,9 +282,13 @@ pub fn all() -> Vec<Box<dyn Fabric>> {
         Box::new(ovs::Ovs::AF_PACKET),
         Box::new(ovs::Ovs::AF_XDP),
         Box::new(ovs::Ovs::DPDK),
-        Box::new(testpmd::Testpmd),
+        Box::new(ovs::Ovs::VHOST),
+        Box::new(testpmd::Testpmd::AF_PACKET),
+        Box::new(testpmd::Testpmd::VHOST),
         Box::new(catena::Switch::AF_XDP),
         Box::new(catena::Switch::AF_PACKET),
+        Box::new(catena::Switch::VHOST),
+        Box::new(catena::Switch::MEMIF),
         Box::new(vpp::Vpp),
         Box::new(snabb::Snabb),
         Box::new(bess::Bess),
@@ -288,12 +378,14 @@ pub struct Ports<'a> {
     pub taken: &'a [(usize, String)],
     /// Between which frames go.
     pub joins: Joins,
+    /// What they are, but for those that are taken.
+    pub ends: Ends,
 }
 
 impl Ports<'_> {
     /// So many, of a switch that learns addresses.
     pub fn learning(count: usize) -> Self {
-        Self { count, taken: &[], joins: Joins::All }
+        Self { count, taken: &[], joins: Joins::All, ends: Ends::Interfaces }
     }
 }
 
@@ -302,7 +394,7 @@ impl Ports<'_> {
 /// # Errors
 /// If something that is read for it is not there.
 pub fn lines(
-    fabric: &dyn Fabric,
+    (fabric, ends): (&dyn Fabric, Ends),
     (folder, name): (&Path, &str),
     connected: &[String],
     cores: &[usize],
@@ -317,12 +409,16 @@ pub fn lines(
         );
     }
     let ports = connected.len();
-    text += &steps::ip(name, &fabric.links(ports, &[]));
+    text += &steps::ip(name, &ends.links(fabric, ports, &[]));
     let plan = Plan { folder, namespace: &namespace, cores, program, joins: Joins::All };
     for step in fabric.steps(&plan, ports)? {
         text += &step.lines(name);
     }
-    for (port, to) in connected.iter().enumerate() {
+    for port in (0..ports).filter(|_| matches!(ends, Ends::Vhost | Ends::Memif)) {
+        let socket = steps::quoted(&fabric.socket(folder, port).to_string_lossy());
+        let _ = writeln!(text, "while ! test -S {socket}; do sleep 0.1; done");
+    }
+    for (port, to) in connected.iter().enumerate().filter(|_| ends == Ends::Interfaces) {
         let far = far_end(port);
         let _ = writeln!(text, "ip -n {name} link set dev {far} netns {to}");
         text += &steps::ip(to, &named(&far, INTERFACE));
@@ -362,10 +458,15 @@ impl Running {
             journal.take_interface(interface, &namespace, &fabric.taken(*port))?;
         }
         let taken: Vec<usize> = ports.taken.iter().map(|(port, _)| *port).collect();
-        namespace.ip(journal, &fabric.links(ports.count, &taken))?;
+        namespace.ip(journal, &ports.ends.links(fabric, ports.count, &taken))?;
         let site =
             Site { journal, namespace: &namespace, cores, program, joins: ports.joins, go_on };
         let processes = fabric.start(&site, ports.count)?;
+        if matches!(ports.ends, Ends::Vhost | Ends::Memif) {
+            for port in 0..ports.count {
+                await_socket(&site, &processes, &fabric.socket(journal.folder(), port))?;
+            }
+        }
         for process in &processes {
             let bound =
                 process.threads().try_for_each(|thread| scheduler::bind(Some(thread), cores));
@@ -415,6 +516,11 @@ impl Running {
             .map(drop)
     }
 
+    /// Its namespace.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// The processor time that its processes have taken; nothing of one that has none.
     pub fn cpu_time(&self) -> Option<Duration> {
         let used = || self.processes.iter().map(Process::cpu_time).sum();
@@ -436,6 +542,34 @@ impl Running {
             false => Err(ended(&self.folder)),
         }
     }
+}
+
+/// How long a process may take until it listens, and the time between looks.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// As [`PATIENCE`].
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until a process of a fabric listens at a socket.
+fn await_socket(at: &Site<'_>, processes: &[Process], socket: &Path) -> Result<(), Failure> {
+    let begin = Instant::now();
+    while !socket.exists() {
+        if !(at.go_on)() {
+            return Err(Failure::Interrupted);
+        }
+        if !processes.iter().all(Process::is_running) {
+            return Err(ended(at.journal.folder()));
+        }
+        if begin.elapsed() > PATIENCE {
+            let why = format!("the switch does not listen at {}", socket.display());
+            return Err(Failure::Impossible(why));
+        }
+        // It is waited for the first; the others are looked at in each round.
+        match processes.first() {
+            Some(process) => _ = process.has_ended_within(LOOK),
+            None => return Err(ended(at.journal.folder())),
+        }
+    }
+    Ok(())
 }
 
 /// That a fabric's process ended.

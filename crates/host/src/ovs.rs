@@ -26,6 +26,8 @@ pub(crate) enum Access<'a> {
     AfXdp(&'a [usize]),
     /// By DPDK's driver for AF_PACKET, which threads on these cores poll.
     Dpdk(&'a [usize]),
+    /// By vhost-user, at sockets in its folder which threads on these cores poll.
+    Vhost(&'a [usize]),
 }
 
 /// Where Debian has the switch that is built with DPDK.
@@ -96,7 +98,7 @@ impl OpenVSwitch {
         // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
         // Frames from servers have a tag in front of those that hosts set.
         let mut set = vec!["set".to_string(), "Open_vSwitch".into(), ".".into()];
-        if let Access::AfXdp(cores) | Access::Dpdk(cores) = access {
+        if let Access::AfXdp(cores) | Access::Dpdk(cores) | Access::Vhost(cores) = access {
             let mask = cores.iter().fold(0u128, |mask, core| mask | 1 << core);
             set.push(format!("other_config:pmd-cpu-mask={mask:#x}"));
         }
@@ -104,10 +106,14 @@ impl OpenVSwitch {
             Access::AfPacket => set.push("other_config:userspace-tso-enable=true".into()),
             // Its ports leave nothing to interfaces.
             Access::AfXdp(_) => {}
-            Access::Dpdk(_) => {
+            Access::Dpdk(_) | Access::Vhost(_) => {
                 set.push("other_config:dpdk-init=true".into());
                 // Pages of usual size do, as nothing is given to a card.
-                let memory = "--no-pci --no-huge --legacy-mem -m 512 --no-telemetry";
+                let memory = "--no-pci --no-huge --legacy-mem -m 1024 --no-telemetry";
+                if matches!(access, Access::Vhost(_)) {
+                    // Else those of vhost-user share 262,144 buffers, which are in no cache.
+                    set.push("other_config:per-port-memory=true".into());
+                }
                 set.push(format!("other_config:dpdk-extra={memory}"));
             }
         }
@@ -117,7 +123,9 @@ impl OpenVSwitch {
         let mut vswitchd = self.tool("ip");
         vswitchd.args(["netns", "exec", &namespace.name]);
         match access {
-            Access::Dpdk(_) => vswitchd.arg(WITH_DPDK).env("RUNTIME_DIRECTORY", &self.folder),
+            Access::Dpdk(_) | Access::Vhost(_) => {
+                vswitchd.arg(WITH_DPDK).env("RUNTIME_DIRECTORY", &self.folder)
+            }
             _ => vswitchd.arg("ovs-vswitchd"),
         };
         vswitchd.args(["--disable-system", &format!("--pidfile={PID}")]);
@@ -140,6 +148,10 @@ impl OpenVSwitch {
                 Access::Dpdk(_) => {
                     let device = format!("options:dpdk-devargs=net_af_packet{at},iface={name}");
                     bridge.args(["type=dpdk", &device]);
+                }
+                // It listens, so that who is at the port may come and go.
+                Access::Vhost(_) => {
+                    bridge.arg("type=dpdkvhostuser");
                 }
             }
         }

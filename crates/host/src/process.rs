@@ -225,8 +225,15 @@ impl Process {
 
     /// Whether a process that is known by its number ends within so much time.
     pub fn has_ended_in(number: u32, most: Duration) -> bool {
-        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
-        Self::open(number).is_none_or(|process| process.has_ended(most))
+        Self::open(number).is_none_or(|process| process.has_ended_within(most))
+    }
+
+    /// Whether it ends within so much time.
+    pub(crate) fn has_ended_within(&self, most: Duration) -> bool {
+        self.has_ended(Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        })
     }
 
     /// Sends SIGTERM to a process that is known by its number, and waits for its end; whether it ended.

@@ -13,8 +13,10 @@ use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use dataplane::clock::Time;
-use dataplane::io::{Binding, Bindings, Datagrams, InterfaceSpec, Interfaces, Polling, Waiter};
+use dataplane::io::{Bindings, Datagrams, Interfaces, Polling, Waiter};
 use elements::device::{Device, DeviceRequest, Event, Received, Wake};
+use host::manifest::Policy;
+use host::scheduler::{Class, set_class};
 use net::{Batch, Pool};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -92,8 +94,10 @@ pub struct Options {
     pub remote: Endpoint,
     /// How its packets are carried.
     pub carrier: Carrier,
-    /// Its interface, where they are carried as frames.
+    /// Its interface, where they are carried as frames, or the path of its socket.
     pub interface: Option<String>,
+    /// What DPDK is started with, if it carries them; [`EAL`] if nothing is said.
+    pub eal: Option<String>,
     /// Packets per second; as many as the device takes if nothing is said.
     pub rate: Option<f64>,
     /// Bytes of a frame, without frame check sequence.
@@ -256,30 +260,43 @@ pub fn run(
     Ok(outcome)
 }
 
+/// What DPDK is started with: no card, pages of the usual size, which the other end of a device shares, and no files.
+pub const EAL: &str = "--no-pci --no-huge -m 128 --no-shconf --no-telemetry";
+
+/// The real-time priority of applications that take turns on a CPU, and of what they hear their orders by.
+const TURNS: u32 = 1;
+/// As [`TURNS`].
+pub const ABOVE_TURNS: u32 = 2;
+
+/// Gives the calling thread a real-time priority (FIFO). Threads of one priority take turns at once when they yield, while the
+/// scheduler of normal ones keeps shares of time. It is as well if the kernel refuses: turns are longer then.
+pub fn be_real_time(priority: u32) {
+    let _ = set_class(0, Class { policy: Policy::Fifo, priority, slice: None });
+}
+
 /// The name of the device.
 const IO: &str = "io";
 
 /// What it receives from, and sends by.
 fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 2], String> {
-    let choice = match &options.carrier {
-        Carrier::Udp { many } => {
-            let headers = template(&options.remote, &options.local, *SIZES.start())?;
-            let headers = *headers.first_chunk().ok_or("a frame without headers")?;
-            let [local, remote] =
-                [&options.local, &options.remote].map(|of| SocketAddrV4::new(of.ip, PORT));
-            let opened = Datagrams::open(local, remote, headers, if *many { BURST } else { 1 });
-            let (input, output) =
-                opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
-            return Ok([Box::new(input), Box::new(output)]);
-        }
-        Carrier::Frames(choice) => choice,
-    };
-    let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
-    let name = options.interface.clone().ok_or("frames go by an interface, and none is named")?;
-    let spec = InterfaceSpec { name, mode: None, batch: None, shared: false };
-    bindings.inputs.insert(IO.into(), Binding::Interface(spec.clone()));
-    bindings.outputs.insert(IO.into(), Binding::Interface(spec));
-    let _ = bindings.choose(choice);
+    if let Carrier::Udp { many } = &options.carrier {
+        let headers = template(&options.remote, &options.local, *SIZES.start())?;
+        let headers = *headers.first_chunk().ok_or("a frame without headers")?;
+        let [local, remote] =
+            [&options.local, &options.remote].map(|of| SocketAddrV4::new(of.ip, PORT));
+        let opened = Datagrams::open(local, remote, headers, if *many { BURST } else { 1 });
+        let (input, output) =
+            opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
+        return Ok([Box::new(input), Box::new(output)]);
+    }
+    let eal = Some(options.eal.clone().unwrap_or_else(|| EAL.into()));
+    let mut bindings = Bindings { interfaces: interfaces.clone(), eal, ..Bindings::default() };
+    let binding = options.carrier.binding(options.interface.as_deref())?;
+    bindings.inputs.insert(IO.into(), binding.clone());
+    bindings.outputs.insert(IO.into(), binding);
+    if let Carrier::Frames(choice) = &options.carrier {
+        let _ = bindings.choose(choice);
+    }
     let mut open = |receive| -> Result<Box<dyn Device>, String> {
         Ok(bindings.open_device(&DeviceRequest::Interface { name: IO.into(), receive })?)
     };
@@ -352,6 +369,10 @@ impl Application<'_> {
     /// Calls its peer until it is to be quiet, and waits until it is to start; whether it is.
     fn find_peer(&mut self) -> Result<bool, String> {
         if self.orders.is_none() {
+            if self.options.carrier.is_dpdk() && self.options.role.is_active() {
+                // The other end of a device answers a while after it was opened. Until then its link is down.
+                self.clock.wait_until(self.clock.now() + IDLE);
+            }
             return Ok(true);
         }
         self.tell(State::Ready);
@@ -367,6 +388,10 @@ impl Application<'_> {
                 Ok(Order::Start) => break,
                 Ok(Order::Quiet) => {
                     is_quiet = true;
+                    // From here on, as one that has the priority would keep its peer from starting.
+                    if self.options.polling == Polling::Yield {
+                        be_real_time(TURNS);
+                    }
                     self.tell(State::Quiet);
                 }
                 Ok(Order::Stop(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
@@ -388,6 +413,9 @@ impl Application<'_> {
                 self.pool.recycle_all(&mut self.batch);
             }
         }
+        // What was lost until here is not of the load.
+        Lost::collect((&mut Vec::new(), &mut Vec::new()), &mut *self.output, true);
+        Lost::collect((&mut Vec::new(), &mut Vec::new()), &mut *self.input, false);
         self.tell(State::Started);
         Ok(true)
     }
@@ -414,7 +442,7 @@ impl Application<'_> {
     /// What it sends by, counted.
     fn counted_output(&mut self) -> Counted {
         let device = std::mem::replace(&mut self.output, Box::new(Nothing));
-        Counted { device, done: Rc::default() }
+        Counted { device, done: Rc::default(), yields: self.options.polling == Polling::Yield }
     }
 
     fn frames(&self) -> Result<Endless, String> {
@@ -458,6 +486,10 @@ impl Application<'_> {
         let begin = self.clock.now();
         while !self.interfaces.is_sent(0) && self.clock.now() - begin < IDLE {
             std::thread::yield_now();
+        }
+        // A device that wakes nobody does not say either what its other end has still to take, which goes with it.
+        if matches!(self.input.wait_on(), Some(Wake::Polled)) {
+            self.clock.wait_until(self.clock.now() + IDLE);
         }
         Ok(self.sent(&sent))
     }
@@ -732,6 +764,8 @@ impl Device for Touched {
 struct Counted {
     device: Box<dyn Device>,
     done: Rc<Cell<Totals>>,
+    /// Whether others that want the CPU have a turn after each burst.
+    yields: bool,
 }
 
 impl Device for Counted {
@@ -751,6 +785,9 @@ impl Device for Counted {
         let mut done = self.done.get();
         (done.attempted, done.sent) = (done.attempted + taken, done.sent + taken);
         self.done.set(done);
+        if self.yields {
+            std::thread::yield_now();
+        }
         sent
     }
 

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use host::fabric::{INTERFACE, mac};
+use host::fabric::{Ends, INTERFACE, mac};
 use std::sync::mpsc::RecvTimeoutError;
 
 use super::application::{Order, Outcome, Role, State};
 use super::hosts::Hosts;
-use super::results::{RoundTrips, Sample, Throughput};
+use super::results::{Counted, RoundTrips, Sample, Throughput};
 use super::side::{Answer, Ask, Begin, Begun, Broken, Said};
 use super::{Carrier, Cell, Container, Direction, Setting, What};
 
@@ -40,6 +40,8 @@ struct Site<'a, 'b> {
     hosts: &'a mut Hosts<'b>,
     /// MAC addresses that interfaces have by themselves and keep, by port.
     macs: Vec<Option<String>>,
+    /// What applications open, by port.
+    opened: Vec<String>,
 }
 
 /// Runs a cell once, whose number this is; what was measured.
@@ -52,7 +54,8 @@ pub(super) fn run(
     let carrier: Carrier = cell.io.parse().map_err(Broken::Failed)?;
     hosts.restore()?;
     let macs = vec![None; 2 * cell.pairs];
-    let mut site = Site { setting, cell, carrier: &carrier, hosts, macs };
+    let opened = vec![String::new(); 2 * cell.pairs];
+    let mut site = Site { setting, cell, carrier: &carrier, hosts, macs, opened };
     let measured = site.run(number);
     // A host that is no longer there takes all down by itself.
     for side in 0..site.hosts.count() {
@@ -75,7 +78,7 @@ struct Came {
     /// Of each pair: of who sends first, and of who receives.
     outcomes: Vec<[Outcome; 2]>,
     /// What the kernel counted on the interfaces of those who send, and of those who receive, of each pair.
-    counted: Vec<[u64; 2]>,
+    counted: Vec<Counted>,
     /// The processor time of the switch in seconds.
     switch: Option<f64>,
     /// Seconds that each application took to start.
@@ -100,10 +103,14 @@ impl Site<'_, '_> {
                 ports: 2 * self.cell.pairs / count,
                 uplink: self.hosts.uplink(side),
                 cores: cores.to_vec(),
+                io: self.cell.io.clone(),
             };
             match self.hosts.ask(side, Ask::Begin(begin))? {
-                Answer::Begun(Begun { seconds, macs }) => {
+                Answer::Begun(Begun { seconds, macs, opened }) => {
                     start_seconds += seconds;
+                    for (port, opened) in opened.into_iter().enumerate() {
+                        self.opened[port * count + side] = opened;
+                    }
                     for (port, mac) in macs.into_iter().enumerate() {
                         self.macs[port * count + side] = mac;
                     }
@@ -127,7 +134,7 @@ impl Site<'_, '_> {
             let outcomes = |kind| -> Vec<[Outcome; 2]> {
                 of(kind).map(|pair| came.outcomes[pair].clone()).collect()
             };
-            let counted: Vec<[u64; 2]> =
+            let counted: Vec<Counted> =
                 of(Kind::Throughput).map(|pair| came.counted[pair]).collect();
             if !counted.is_empty() {
                 let outcomes = outcomes(Kind::Throughput);
@@ -178,7 +185,9 @@ impl Site<'_, '_> {
             let (_, place) = self.hosts.place(port);
             let mut commands = String::new();
             let all = [port, port ^ 1].map(|port| self.addresses(port));
-            if self.macs[port].is_none() && all[0].1 != mac(place) {
+            // What has no interface has the address in its frames alone.
+            let has_interface = self.carrier.ends() == Ends::Interfaces;
+            if has_interface && self.macs[port].is_none() && all[0].1 != mac(place) {
                 let _ = writeln!(commands, "link set dev {INTERFACE} address {}", all[0].1);
             }
             commands += &for_stack(self.carrier, &all);
@@ -206,6 +215,7 @@ impl Site<'_, '_> {
             rate,
             burst,
             seconds,
+            opened: self.opened[port].clone(),
         };
         let mut words = runs.words(cell, self.carrier);
         words.push("--orders".into());
@@ -249,7 +259,7 @@ impl Site<'_, '_> {
     }
 
     /// What the kernel has counted on both interfaces of each pair, once nothing comes any more.
-    fn counted(&mut self) -> Result<Vec<[u64; 2]>, Broken> {
+    fn counted(&mut self) -> Result<Vec<Counted>, Broken> {
         let mut last = self.count()?;
         for _ in 0..READS {
             let now = self.count()?;
@@ -261,7 +271,7 @@ impl Site<'_, '_> {
         Ok(last)
     }
 
-    fn count(&mut self) -> Result<Vec<[u64; 2]>, Broken> {
+    fn count(&mut self) -> Result<Vec<Counted>, Broken> {
         let mut all = Vec::new();
         for pair in 0..self.cell.pairs {
             let active = self.active(pair);
@@ -269,7 +279,8 @@ impl Site<'_, '_> {
                 Answer::Counters(counters) => Ok(counters),
                 other => Err(odd(&other)),
             };
-            all.push([of(active)?.sent, of(active ^ 1)?.received]);
+            let (sent, received) = (of(active)?, of(active ^ 1)?);
+            all.push(sent.zip(received).map(|(of, other)| [of.sent, other.received]));
         }
         Ok(all)
     }
@@ -294,7 +305,7 @@ pub(super) fn for_stack(carrier: &Carrier, addresses: &[(String, String); 2]) ->
              route add {other_ip}/32 dev {INTERFACE} src {ip}\n\
              neigh replace {other_ip} lladdr {other} dev {INTERFACE} nud permanent\n"
         ),
-        Carrier::Frames(_) => String::new(),
+        _ => String::new(),
     }
 }
 
@@ -309,6 +320,8 @@ pub(super) struct Runs {
     pub(super) rate: Option<u64>,
     pub(super) burst: usize,
     pub(super) seconds: f64,
+    /// What it opens to be at its port.
+    pub(super) opened: String,
 }
 
 impl Runs {
@@ -319,8 +332,8 @@ impl Runs {
             words.extend([ip.clone(), mac.clone()]);
         }
         let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-        if matches!(carrier, Carrier::Frames(_)) {
-            option("raw", INTERFACE.into());
+        if carrier.needs_name() {
+            option("raw", self.opened.clone());
         }
         option("io", cell.io.clone());
         option("size", cell.size.to_string());
@@ -329,7 +342,13 @@ impl Runs {
         option("cpu", self.cpu.to_string());
         option("stream", self.pair.to_string());
         self.rate.iter().for_each(|rate| option("rate", rate.to_string()));
-        option("poll", if self.shares { "sleep" } else { "adaptive" }.into());
+        let poll = match (self.shares, carrier.is_dpdk()) {
+            (false, _) => "adaptive",
+            (true, false) => "sleep",
+            // Nothing would wake them.
+            (true, true) => "yield",
+        };
+        option("poll", poll.into());
         if cell.touches {
             words.push("--touch".into());
         }
@@ -394,10 +413,10 @@ impl Talk<'_, '_, '_> {
         }
         self.finish(&passive)?;
         let after = self.site.counted()?;
-        let counted = before
-            .iter()
-            .zip(&after)
-            .map(|(before, after)| [after[0] - before[0], after[1] - before[1]]);
+        let counted = before.iter().zip(&after).map(|(before, after)| {
+            let both = before.zip(*after);
+            both.map(|(before, after)| [after[0] - before[0], after[1] - before[1]])
+        });
         let counted = counted.collect();
         let mut of = |port: usize| self.outcomes[port].take();
         let pairs = active

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use host::fabric::{self, INTERFACE, mac, shown};
+use host::fabric::{self, Ends, INTERFACE, mac, shown};
 
 use super::application::Role;
 use super::cell::{Runs, active, for_stack, ip};
@@ -45,7 +45,9 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
     let (applications, of_switch) = cores(&request.cpus, cell.cores);
     let (folder, name) = (Path::new(FOLDER), format!("{NAME}-switch"));
     let _ = writeln!(text, "mkdir -p {}", folder.display());
-    let started = fabric::lines(&*fabric, (folder, &name), &names, of_switch, &request.program);
+    let ends = carrier.ends();
+    let started =
+        fabric::lines((&*fabric, ends), (folder, &name), &names, of_switch, &request.program);
     text += &started.map_err(|why| why.to_string())?;
     let addresses = |port: usize| match request.containers.get(port) {
         Some(container) => (container.ip.to_string(), container.mac.clone()),
@@ -54,7 +56,7 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
     for (port, name) in names.iter().enumerate() {
         let all = [port, port ^ 1].map(addresses);
         let mut commands = String::new();
-        if all[0].1 != mac(port) {
+        if ends == Ends::Interfaces && all[0].1 != mac(port) {
             let _ = writeln!(commands, "link set dev {INTERFACE} address {}", all[0].1);
         }
         commands += &for_stack(&carrier, &all);
@@ -96,9 +98,11 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
                 burst: if is_client { cell.latency_burst } else { cell.burst },
                 // Who is sent to begins before, and waits for who sends.
                 seconds: cell.seconds + if role.is_active() { 0.0 } else { 2.0 },
+                opened: ends.opened(&*fabric, folder, port),
             };
             let mut command = Command::new("ip");
-            command.args(["netns", "exec", &names[port]]).arg(&request.program);
+            let namespace = if ends == Ends::Taps { &name } else { &names[port] };
+            command.args(["netns", "exec", namespace]).arg(&request.program);
             command.args(["netbench", &role.to_string()]).args(runs.words(cell, &carrier));
             text += &(shown(&command) + " & all=\"$all $!\"\n");
         }

@@ -1,6 +1,7 @@
 //! A matrix: the values that each parameter of a cell has. Each combination is a cell.
 
-use host::{container, fabric};
+use host::container;
+use host::fabric::{self, Fabric};
 
 use super::values::{Rates, Values};
 use super::{Carrier, Cell, Direction, SIZES, What};
@@ -119,14 +120,47 @@ impl Matrix {
         }
     }
 
+    /// How packets are to be carried, if that is chosen.
+    fn carriers(&self) -> Result<Vec<Carrier>, Wrong> {
+        let parse = |io: &String| {
+            let carrier: Carrier = io.parse()?;
+            if !self.is_elsewhere {
+                carrier.look()?;
+            }
+            Ok(carrier)
+        };
+        let all = self.io.iter().flatten().map(parse);
+        all.collect::<Result<_, String>>().map_err(|why| Wrong { parameter: "io", why })
+    }
+
+    /// What is left out of all combinations, and why: carriers that switches have no ports for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn left_out(&self) -> Result<Vec<String>, Wrong> {
+        let mut all = Vec::new();
+        for name in self.switches()? {
+            let fabric = fabric::find(&name).map_err(|why| Wrong { parameter: "switch", why })?;
+            let none =
+                self.carriers()?.into_iter().filter(|io| !fabric.ends().contains(&io.ends()));
+            all.extend(none.map(|io| unfit(&*fabric, &io)));
+        }
+        Ok(all)
+    }
+
     fn switches(&self) -> Result<Vec<String>, Wrong> {
         let Some(names) = &self.switch else {
             if self.is_elsewhere {
                 return Ok(ELSEWHERE.map(str::to_string).into());
             }
-            let here = fabric::all()
-                .into_iter()
-                .filter(|fabric| fabric.is_tested() && fabric.look().is_ok());
+            let ios = self.carriers()?;
+            // Without a choice, all have the same.
+            let ios =
+                if ios.is_empty() { vec![USUAL.parse().unwrap_or(Carrier::Tap)] } else { ios };
+            let here = fabric::all().into_iter().filter(|fabric| {
+                let takes = ios.iter().any(|io| fabric.ends().contains(&io.ends()));
+                takes && fabric.is_tested() && fabric.look().is_ok()
+            });
             let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
             return match here.is_empty() {
                 true => wrong(
@@ -171,9 +205,18 @@ impl Matrix {
             return wrong("latency-rate", format!("{latency_rate}: takes 1 to {MOST_RATE}"));
         }
         let cores = within("cores-for-switch", self.cores_for_switch.as_ref(), &[1], (1, cores))?;
-        let ios = self.io.clone().unwrap_or_else(|| vec!["af-packet-mmsg".into()]);
-        for io in &ios {
-            io.parse::<Carrier>().map_err(|why| Wrong { parameter: "io", why })?;
+        let ios = self.carriers()?;
+        let mut pairings = Vec::new();
+        for name in &switches {
+            let fabric = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
+            let fits = ios.iter().filter(|io| fabric.ends().contains(&io.ends()));
+            pairings.extend(fits.map(|io| (name.clone(), io.to_string())));
+            if ios.is_empty() {
+                pairings.push((name.clone(), Carrier::usual(&*fabric).into()));
+            }
+        }
+        if pairings.is_empty() {
+            return wrong("io", self.left_out()?.join("; "));
         }
         let containers = self.container.clone().unwrap_or_else(|| vec![super::plain()]);
         for name in &containers {
@@ -184,13 +227,18 @@ impl Matrix {
             {
                 return wrong("container", format!("{name}: it needs {needs}"));
             }
+            let outside =
+                pairings.iter().map(|(_, io)| io).find(|io| found.has_root() && !is_inside(io));
+            if let Some(io) = outside {
+                let why = "needs files of the host, which are not in it; takes --container plain";
+                return wrong("container", format!("{name}: --io {io} {why}"));
+            }
         }
         let directions = self.direction.clone().unwrap_or_else(|| vec![Direction::There]);
         let whole = self.seconds.map_or(Ok(1.0), |value| seconds("seconds", value, 0.01))?;
         let warm_up = self.warm_up.map_or(Ok(0.0), |value| seconds("warm-up", value, 0.0))?;
         let lengths = [
-            switches.len(),
-            ios.len(),
+            pairings.len(),
             directions.len(),
             pairs.len(),
             sizes.len(),
@@ -221,8 +269,7 @@ impl Matrix {
             warm_up,
             container: super::plain(),
         }];
-        each(&mut cells, &switches, |cell, of| cell.switch = of);
-        each(&mut cells, &ios, |cell, of| cell.io = of);
+        each(&mut cells, &pairings, |cell, of| (cell.switch, cell.io) = of);
         each(&mut cells, &directions, |cell, of| cell.direction = of);
         each(&mut cells, &pairs, |cell, of| cell.pairs = of);
         each(&mut cells, &sizes, |cell, of| cell.size = of);
@@ -235,6 +282,24 @@ impl Matrix {
         each(&mut cells, &containers, |cell, of| cell.container = of);
         Ok(cells)
     }
+}
+
+/// How packets are carried if nothing is said, at switches whose ports are interfaces.
+const USUAL: &str = "af-packet-mmsg";
+
+/// Whether applications can be in containers with files of their own.
+fn is_inside(io: &str) -> bool {
+    io.parse::<Carrier>().is_ok_and(|io| io.is_in_containers())
+}
+
+/// That a switch has no ports for a carrier, and what it takes.
+fn unfit(fabric: &dyn Fabric, io: &Carrier) -> String {
+    let has: Vec<&str> = fabric.ends().iter().map(|of| of.describe()).collect();
+    let (name, has, wants) = (fabric.name(), has.join(" or "), io.ends().describe());
+    let usual = Carrier::usual(fabric);
+    format!(
+        "{name} is not measured with --io {io}: its ports are {has}, not {wants}; it takes --io {usual}"
+    )
 }
 
 /// Each cell with each of some values.

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 pub use agent::serve;
-pub use carrier::Carrier;
+pub use carrier::{CARRIERS, Carrier};
 pub use cell::{read_order, write_state};
 pub use containers::Container;
 pub use dry::dry_run;

@@ -98,10 +98,10 @@ pub struct Throughput {
     pub received_rate: f64,
     /// Packets per second that came, by pair.
     pub pairs: Vec<f64>,
-    /// Packets that the kernel counted on interfaces of senders.
-    pub counted_sent: u64,
-    /// Packets that the kernel counted on interfaces of receivers.
-    pub counted_received: u64,
+    /// Packets that the kernel counted on interfaces of senders; nothing if they go past it.
+    pub counted_sent: Option<u64>,
+    /// Packets that the kernel counted on interfaces of receivers; nothing if they go past it.
+    pub counted_received: Option<u64>,
     /// Processor time of senders for a packet that was sent, in nanoseconds: with the kernel's, also for a switch in it.
     pub sender_ns: f64,
     /// Processor time of receivers for a packet that came, in nanoseconds.
@@ -148,8 +148,11 @@ fn per_second(packets: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { packets as f64 / seconds } else { 0.0 }
 }
 
+/// What the kernel counted on the interfaces of a pair: of who sends, and of who receives; nothing if frames go past it.
+pub(super) type Counted = Option<[u64; 2]>;
+
 impl Throughput {
-    pub(super) fn of(outcomes: &[[Outcome; 2]], counted: &[[u64; 2]], switch: Option<f64>) -> Self {
+    pub(super) fn of(outcomes: &[[Outcome; 2]], counted: &[Counted], switch: Option<f64>) -> Self {
         let sum = |of: fn(&[Outcome; 2]) -> u64| -> u64 { outcomes.iter().map(of).sum() };
         let time = |of: fn(&[Outcome; 2]) -> f64| -> f64 { outcomes.iter().map(of).sum() };
         // Packets that wait in sockets may come after the last was sent.
@@ -170,8 +173,8 @@ impl Throughput {
             sent_rate: time(|[s, _]| per_second(s.sent, s.seconds)),
             received_rate: pairs.iter().sum(),
             pairs,
-            counted_sent: counted.iter().map(|[sent, _]| sent).sum(),
-            counted_received: counted.iter().map(|[_, received]| received).sum(),
+            counted_sent: counted.iter().map(|of| of.map(|[sent, _]| sent)).sum(),
+            counted_received: counted.iter().map(|of| of.map(|[_, received]| received)).sum(),
             sender_ns: each(time(|[s, _]| s.cpu_seconds), sent),
             receiver_ns: each(time(|[_, r]| r.cpu_seconds), received),
             switch_ns: switch.map(|seconds| each(seconds, sent)),

@@ -12,13 +12,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use host::container::{self, Container, Root, Runtime};
-use host::fabric::{self, INTERFACE, Joins, Ports, Running};
+use host::fabric::{self, Ends, INTERFACE, Joins, Ports, Running};
 use host::tuning::{self, Tuned};
 use host::{Counters, Failure, Journal, Namespace, Process};
 use serde::{Deserialize, Serialize};
 
 use super::application::{Order, Outcome, Role, State};
-use super::{FOLDER, clean};
+use super::{Carrier, FOLDER, clean};
 
 /// Why a cell has no figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub(super) struct Begin {
     pub(super) uplink: Option<String>,
     /// The cores of its processes.
     pub(super) cores: Vec<usize>,
+    /// How packets of applications are carried.
+    pub(super) io: String,
 }
 
 /// A switch that was started.
@@ -99,6 +101,8 @@ pub(super) struct Begun {
     pub(super) seconds: f64,
     /// The MAC addresses of interfaces that have one of their own: those that are the uplink itself.
     pub(super) macs: Vec<Option<String>>,
+    /// What applications open to be at each port: an interface, or a socket.
+    pub(super) opened: Vec<String>,
 }
 
 /// What a host answers.
@@ -110,7 +114,8 @@ pub(super) enum Answer {
     Version(Result<String, String>),
     Tuned(Tuned),
     Begun(Begun),
-    Counters(Counters),
+    /// Nothing if frames go past the kernel.
+    Counters(Option<Counters>),
     /// Seconds.
     CpuTime(Option<f64>),
     Last(String),
@@ -214,10 +219,25 @@ struct Site {
     namespaces: Vec<Namespace>,
     /// Namespaces whose interface may stand on the uplink, which goes back without it.
     on_uplink: Vec<Namespace>,
+    /// How packets of applications are carried.
+    carrier: Carrier,
     journal: OwnedResources,
 }
 
 impl Site {
+    /// What the kernel counted of the frames of the application at a port.
+    fn counters(&mut self, port: usize) -> Result<Option<Counters>, Broken> {
+        let ends = self.carrier.ends();
+        if let Some(interface) = ends.counted(port) {
+            // What an application sends is received there.
+            let Counters { received, sent } = self.switch.namespace().counters(&interface)?;
+            return Ok(Some(Counters { received: sent, sent: received }));
+        }
+        let namespace = at(&mut self.namespaces, port)?;
+        let is_counted = ends == Ends::Interfaces;
+        Ok(is_counted.then(|| namespace.counters(INTERFACE)).transpose()?)
+    }
+
     /// Ends all applications.
     fn stop(&mut self) {
         for application in self.applications.iter_mut().filter_map(Option::take) {
@@ -280,10 +300,7 @@ impl<'a> Side<'a> {
                 application.iter_mut().for_each(|application| application.order(order));
                 Ok(Answer::Done)
             }
-            Ask::Counters { port } => {
-                let namespace = at(&mut self.site()?.namespaces, port)?;
-                Ok(Answer::Counters(namespace.counters(INTERFACE)?))
-            }
+            Ask::Counters { port } => Ok(Answer::Counters(self.site()?.counters(port)?)),
             Ask::CpuTime => {
                 let time = self.site()?.switch.cpu_time();
                 Ok(Answer::CpuTime(time.map(|time| time.as_secs_f64())))
@@ -316,12 +333,22 @@ impl<'a> Side<'a> {
         self.site = None;
         let begin = Instant::now();
         let switch = fabric::find(&of.switch).map_err(Broken::Failed)?;
+        let carrier: Carrier = of.io.parse().map_err(Broken::Failed)?;
+        let ends = carrier.ends();
         let taken: Vec<(usize, String)> =
             of.uplink.iter().map(|name| (of.ports, name.clone())).collect();
         if of.uplink.is_some() {
             switch
                 .look()
                 .map_err(|needs| Broken::Failed(format!("{}: it needs {needs}", switch.name())))?;
+            if matches!(ends, Ends::Vhost | Ends::Memif) {
+                let why = format!(
+                    "{}: its ports are {}, and none can be the uplink",
+                    switch.name(),
+                    ends.describe()
+                );
+                return Err(Broken::Failed(why));
+            }
             if !switch.learns() && of.ports > 1 {
                 let why =
                     "joins two ports, so one application of a host has the uplink: takes 1 pair";
@@ -338,7 +365,8 @@ impl<'a> Side<'a> {
             }
             namespaces.push(journal.journal().namespace(&format!("{name}-{port}"))?);
         }
-        let ports = Ports { count: of.ports + taken.len(), taken: &taken, joins: Joins::All };
+        let count = of.ports + taken.len();
+        let ports = Ports { count, taken: &taken, joins: Joins::All, ends };
         let running = Running::start(
             &*switch,
             journal.journal(),
@@ -348,8 +376,13 @@ impl<'a> Side<'a> {
             &self.program,
             self.go_on,
         )?;
-        let (mut macs, mut on_uplink) = (Vec::new(), Vec::new());
+        let (mut macs, mut on_uplink, mut opened) = (Vec::new(), Vec::new(), Vec::new());
         for (port, namespace) in namespaces.iter().enumerate() {
+            opened.push(ends.opened(&*switch, journal.journal().folder(), port));
+            if ends != Ends::Interfaces {
+                macs.push(None);
+                continue;
+            }
             running.connect(journal.journal(), port, namespace, INTERFACE)?;
             let is_uplink = taken.iter().any(|(taken, _)| switch.is_at(*taken, port));
             macs.push(is_uplink.then(|| namespace.mac(INTERFACE)).transpose()?);
@@ -359,8 +392,8 @@ impl<'a> Side<'a> {
         }
         let applications = namespaces.iter().map(|_| None).collect();
         let switch = running;
-        self.site = Some(Site { applications, switch, namespaces, on_uplink, journal });
-        Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs })
+        self.site = Some(Site { applications, switch, namespaces, on_uplink, carrier, journal });
+        Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs, opened })
     }
 
     /// Waits for an interface that another run has, and is about to give back.
@@ -406,7 +439,11 @@ impl<'a> Side<'a> {
         let root = runtime.has_root().then(|| self.root()).transpose()?;
         let (program, hear) = (self.program.clone(), Arc::clone(&self.hear));
         let site = self.site()?;
-        let namespace = at(&mut site.namespaces, port)?.clone();
+        let namespace = match site.carrier.ends() {
+            // A TAP interface is opened where it is.
+            Ends::Taps => site.switch.namespace().clone(),
+            Ends::Interfaces | Ends::Vhost | Ends::Memif => at(&mut site.namespaces, port)?.clone(),
+        };
         let journal = site.journal.journal();
         let log = journal.folder().join(format!("{port}.log"));
         let file = File::create(&log)
@@ -417,6 +454,10 @@ impl<'a> Side<'a> {
         let container =
             Container::of_application(journal, &namespace, &program, root.as_ref(), &arguments);
         let mut command = runtime.command(&container)?;
+        if site.carrier.is_dpdk() {
+            // Folders that DPDK makes go with the journal.
+            command.env("RUNTIME_DIRECTORY", journal.folder());
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
         // What interrupts this process is not for its applications, which end when nobody has orders for them.
         let spawned = command.process_group(0).spawn();

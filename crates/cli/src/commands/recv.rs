@@ -44,7 +44,8 @@ pub(crate) struct Recv {
     /// Write the latencies to a file, as HdrHistogram's tools read them (.hgrm), in microseconds
     #[arg(long, value_name = "FILE")]
     hgrm: Option<String>,
-    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll)
+    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll), sleep
+    /// (never poll) or yield (poll, in turns with others of this CPU)
     #[arg(long, value_name = "MODE", default_value = "adaptive")]
     poll: String,
     /// Select the I/O mode, as in 'catena run'

@@ -93,7 +93,8 @@ pub(crate) struct Run {
     /// changes them
     #[arg(long, value_name = "FAULT=SHARE,…")]
     faults: Option<Faults>,
-    /// How workers wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll)
+    /// How workers wait for packets: adaptive (poll for a while, then sleep), busy (always poll), sleep
+    /// (never poll) or yield (poll, in turns with others of this CPU)
     #[arg(long, value_name = "MODE", default_value = "adaptive")]
     poll: String,
     /// Read a handler after the run and print its value
@@ -319,7 +320,8 @@ pub(super) fn polling(text: &str) -> Result<Polling, String> {
         "adaptive" => Ok(Polling::Adaptive),
         "busy" => Ok(Polling::Busy),
         "sleep" => Ok(Polling::Sleep),
-        _ => Err(format!("--poll {text}: the modes are adaptive, busy and sleep")),
+        "yield" => Ok(Polling::Yield),
+        _ => Err(format!("--poll {text}: the modes are adaptive, busy, sleep and yield")),
     }
 }
 

@@ -4,6 +4,7 @@ use lab::live::{Catena, Lab};
 
 mod captures;
 mod manners;
+mod netbench;
 mod swx;
 mod traffic;
 

@@ -67,6 +67,8 @@ fn packets_are_those_that_the_kernel_counts() {
         (&["--size", "64,1514"][..], 12),
         (&["--pairs", "2", "--size", "60", "--touch", "--direction", "both"], 6),
         (&[&switches[..], &sockets].concat(), 9),
+        // A switch that has no ports for TAP interfaces is left out.
+        (&["--size", "64,1514", "--io", "tap"], 10),
     ] {
         let (results, told) = measured(&[&load[..], more].concat());
         assert!(told.contains("applications share"), "{told}");
@@ -321,6 +323,18 @@ fn bad_input_is_refused() {
         (&["--direction", "up"], "'up': takes there, back, both"),
         (&["--container", "runk"], "did you mean 'runc'?"),
         (&["--switch", "sriov:nothing"], "it needs a card with virtual functions"),
+        (
+            &["--switch", "direct,macvlan", "--io", "tap"],
+            "macvlan is not measured with --io tap: its ports are interfaces, not TAP interfaces",
+        ),
+        (
+            &["--switch", "linux-bridge", "--io", "tap", "--container", "runc"],
+            "takes --container plain",
+        ),
+        #[cfg(not(feature = "dpdk"))]
+        (&["--io", "virtio-user"], "it needs a build with the feature dpdk"),
+        #[cfg(not(feature = "dpdk"))]
+        (&["--switch", "catena-vhost"], "it needs a build with the feature dpdk"),
     ] {
         let (code, text, told) =
             Process::start(&mut netbench(&[&["run"], arguments].concat())).ended();
@@ -459,11 +473,13 @@ fn a_dry_run_prints_what_would_be_run() {
     }
     let network = Network::new(&[]);
     let rate = ["--rate", "1k", "--burst", "4", "--seconds", "0.5"];
-    let load = [&rate[..], &["--throughput", "--io", "udp", "--switch"]].concat();
-    for switch in ["linux-bridge", "ovs", "catena-af-packet"] {
+    let load = [&rate[..], &["--throughput", "--switch"]].concat();
+    for (switch, io) in
+        [("linux-bridge", "udp"), ("ovs", "udp"), ("catena-af-packet", "udp"), ("catena", "tap")]
+    {
         let name = format!("dry{}-", std::process::id());
         let folder = network.folder().join(switch).display().to_string();
-        let script = printed(&[&load[..], &[switch]].concat());
+        let script = printed(&[&load[..], &[switch, "--io", io]].concat());
         let script = script.replace("netbench-", &name).replace("/run/catena/by-hand", &folder);
         let file = network.file(switch, &script);
         let output = Command::new("sh").arg("-e").arg(file).output().unwrap();

@@ -67,6 +67,9 @@ pub use udp::{DATAGRAM_HEADERS, Datagrams};
 pub use uplink::{Uplink, Wire};
 pub use wait::{Polling, Waiter};
 
+/// Whether this build has devices of DPDK's.
+pub const HAS_DPDK: bool = cfg!(feature = "dpdk");
+
 /// Sleeps until a descriptor becomes readable, or a while less.
 pub(crate) fn sleep_until_readable(on: &[std::os::fd::RawFd]) {
     thread_owned::release();

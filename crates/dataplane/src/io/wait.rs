@@ -22,6 +22,9 @@ pub enum Polling {
     Busy,
     /// Asleep at once until something comes: a CPU that several instances share is left to the others.
     Sleep,
+    /// Busily, but others that want the CPU have a turn each time that nothing came. It is for programs of one real-time
+    /// priority that poll devices on one CPU.
+    Yield,
 }
 
 /// The shortest and the longest busy while.
@@ -61,9 +64,13 @@ impl Waiter {
     /// back earlier to be called again if there is still nothing to do. `polled` says that there
     /// may be something to do though nothing becomes readable.
     pub fn wait(&mut self, on: &[RawFd], polled: bool, longest: Duration) {
-        if self.polling == Polling::Busy {
-            std::hint::spin_loop();
-            return;
+        match self.polling {
+            Polling::Busy => return std::hint::spin_loop(),
+            Polling::Yield => {
+                thread_owned::release();
+                return std::thread::yield_now();
+            }
+            Polling::Adaptive | Polling::Sleep => {}
         }
         let begin = Instant::now();
         let idle = *self.idle.get_or_insert(begin);

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Fabric, Joins, LOG, Plan, Site, Step, near_end};
+use super::{EAL, Ends, Fabric, Joins, LOG, NO_INTERFACES, Plan, Site, Step, near_end, needs_dpdk};
 use crate::launch::Elements;
 use crate::{Failure, Process};
 
@@ -12,30 +12,58 @@ use crate::{Failure, Process};
 pub(super) struct Switch {
     name: &'static str,
     summary: &'static str,
-    /// The I/O mode.
-    io: &'static str,
+    access: Access,
     /// The chain, if it is not the learning switch.
     chain: Option<PathBuf>,
 }
+
+/// How its ports have frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// By interfaces, in this I/O mode.
+    Interfaces(&'static str),
+    /// By DPDK's back end of vhost-user.
+    Vhost,
+    /// By DPDK's memif.
+    Memif,
+}
+
+/// What has a worker poll devices of DPDK's all the time, as DPDK's own programs do.
+const DPDK: [&str; 4] = ["--dpdk-eal", EAL, "--poll", "busy"];
 
 impl Switch {
     pub(super) const AF_XDP: Self = Self {
         name: "catena",
         summary: "Catena's EtherSwitch in a process, over AF_XDP",
-        io: "af-xdp",
+        access: Access::Interfaces("af-xdp"),
         chain: None,
     };
 
     pub(super) const AF_PACKET: Self = Self {
         name: "catena-af-packet",
         summary: "Catena's EtherSwitch in a process, over AF_PACKET",
-        io: "af-packet-mmsg",
+        access: Access::Interfaces("af-packet-mmsg"),
+        chain: None,
+    };
+
+    pub(super) const VHOST: Self = Self {
+        name: "catena-vhost",
+        summary: "Catena's EtherSwitch in a process, over DPDK's vhost-user: for --io virtio-user",
+        access: Access::Vhost,
+        chain: None,
+    };
+
+    pub(super) const MEMIF: Self = Self {
+        name: "catena-memif",
+        summary: "Catena's EtherSwitch in a process, over DPDK's memif: for --io memif",
+        access: Access::Memif,
         chain: None,
     };
 
     /// A chain of the user's, in the place of the learning switch.
     pub(super) fn chain(file: PathBuf) -> Self {
-        Self { name: "catena", summary: "a chain in a process", io: "auto", chain: Some(file) }
+        let access = Access::Interfaces("auto");
+        Self { name: "catena", summary: "a chain in a process", access, chain: Some(file) }
     }
 }
 
@@ -76,7 +104,22 @@ impl Fabric for Switch {
         true
     }
 
+    fn ends(&self) -> &'static [Ends] {
+        match self.access {
+            Access::Interfaces(_) => &[Ends::Interfaces, Ends::Taps],
+            Access::Vhost => &[Ends::Vhost],
+            Access::Memif => &[Ends::Memif],
+        }
+    }
+
+    fn unfit_for_chains(&self) -> Option<&'static str> {
+        (!matches!(self.access, Access::Interfaces(_))).then_some(NO_INTERFACES)
+    }
+
     fn look(&self) -> Result<String, String> {
+        if !matches!(self.access, Access::Interfaces(_)) {
+            needs_dpdk()?;
+        }
         Ok(format!("Catena {}", env!("CARGO_PKG_VERSION")))
     }
 
@@ -84,8 +127,8 @@ impl Fabric for Switch {
         let (file, text) = self.file(at, ports)?;
         let mut steps: Vec<Step> =
             text.map(|text| Step::Write(file.clone(), text)).into_iter().collect();
-        let interfaces: Vec<String> = (0..ports).map(near_end).collect();
-        let command = self.elements(at, &file, &interfaces).command(at.namespace);
+        let devices = self.devices(at, ports);
+        let command = self.elements(at, &file, &devices, &self.io()).command(at.namespace);
         steps.push(Step::Start(command));
         Ok(steps)
     }
@@ -96,9 +139,10 @@ impl Fabric for Switch {
         if let Some(text) = text {
             std::fs::write(&file, text).map_err(Failure::at(&file))?;
         }
-        let interfaces: Vec<String> = (0..ports).map(near_end).collect();
-        // Its interfaces are open when it is there.
-        let elements = self.elements(&plan, &file, &interfaces);
+        let devices = self.devices(&plan, ports);
+        // Its devices are open when it is there.
+        let io = self.io();
+        let elements = self.elements(&plan, &file, &devices, &io);
         Ok(vec![elements.start(at.namespace, at.journal, at.go_on)?])
     }
 }
@@ -116,13 +160,39 @@ impl Switch {
         Ok((at.folder.join(format!("{LOG}.click")), Some(text)))
     }
 
+    /// The device of each port, and what it is bound to.
+    fn devices(&self, at: &Plan<'_>, ports: usize) -> Vec<(String, String)> {
+        let device = |port| {
+            let (name, socket) = (near_end(port), self.socket(at.folder, port));
+            let socket = socket.display();
+            let bound = match self.access {
+                Access::Interfaces(_) => format!("dev:{name}"),
+                Access::Vhost => format!("dpdk:net_vhost{port},iface={socket}"),
+                Access::Memif => {
+                    format!("dpdk:net_memif{port},role=server,socket={socket},socket-abstract=no")
+                }
+            };
+            (name, bound)
+        };
+        (0..ports).map(device).collect()
+    }
+
     fn elements<'a>(
-        &self,
+        &'a self,
         at: &Plan<'a>,
         file: &'a Path,
-        interfaces: &'a [String],
+        devices: &'a [(String, String)],
+        io: &'a [&'a str],
     ) -> Elements<'a> {
         let Plan { program, cores, .. } = *at;
-        Elements { program, file, io: self.io, interfaces, cores, name: LOG }
+        Elements { program, file, io, devices, cores, name: LOG }
+    }
+
+    /// Options about how frames are carried.
+    fn io(&self) -> Vec<&'static str> {
+        match self.access {
+            Access::Interfaces(mode) => vec!["--io", mode],
+            Access::Vhost | Access::Memif => DPDK.into(),
+        }
     }
 }

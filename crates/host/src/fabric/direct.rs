@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Fabric, MTU, Plan, QUEUES, Step, far_end, kernel_makes, mac};
+use super::{Ends, Fabric, MTU, Plan, QUEUES, Step, far_end, kernel_makes, mac};
 use crate::Failure;
 
 pub(super) struct Direct;
@@ -18,6 +18,10 @@ impl Fabric for Direct {
 
     fn look(&self) -> Result<String, String> {
         kernel_makes("link add name a type veth peer name b", "CONFIG_VETH")
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        &[Ends::Interfaces]
     }
 
     fn learns(&self) -> bool {

@@ -1,7 +1,7 @@
 //! `ipvlan`: interfaces above one of the kernel's, which share its MAC address and have an IP address each. It knows where these
 //! are, and so carries packets of sockets alone.
 
-use super::{BELOW, Fabric, Plan, Step, above_one, kernel_makes};
+use super::{BELOW, Ends, Fabric, Plan, Step, above_one, kernel_makes};
 use crate::Failure;
 
 pub(super) struct Ipvlan;
@@ -29,6 +29,10 @@ impl Fabric for Ipvlan {
 
     fn taken(&self, _: usize) -> String {
         BELOW.into()
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        &[Ends::Interfaces]
     }
 
     fn links(&self, ports: usize, taken: &[usize]) -> String {

@@ -1,6 +1,6 @@
 //! `macvlan`: interfaces of the kernel's that share one below them, and reach each other in bridge mode.
 
-use super::{BELOW, Fabric, Plan, Step, above_one, kernel_makes, mac};
+use super::{BELOW, Ends, Fabric, Plan, Step, above_one, kernel_makes, mac};
 use crate::Failure;
 
 pub(super) struct Macvlan;
@@ -24,6 +24,10 @@ impl Fabric for Macvlan {
 
     fn taken(&self, _: usize) -> String {
         BELOW.into()
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        &[Ends::Interfaces]
     }
 
     fn links(&self, ports: usize, taken: &[usize]) -> String {

@@ -1,9 +1,11 @@
 //! `ovs`: Open vSwitch as a learning switch, with its userspace datapath, over AF_PACKET, AF_XDP or DPDK.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Fabric, Joins, NO_CHECKSUMS, Plan, Site, Step, near_end, steps};
+use super::{
+    Ends, Fabric, Joins, NO_CHECKSUMS, NO_INTERFACES, Plan, Site, Step, near_end, needs_dpdk, steps,
+};
 use crate::ovs::{Access, Bridge, OpenVSwitch, WITH_DPDK};
 use crate::process::run;
 use crate::{Failure, Process};
@@ -20,6 +22,7 @@ enum Kind {
     AfPacket,
     AfXdp,
     Dpdk,
+    Vhost,
 }
 
 impl Ovs {
@@ -41,11 +44,18 @@ impl Ovs {
         kind: Kind::Dpdk,
     };
 
+    pub(super) const VHOST: Self = Self {
+        name: "ovs-dpdk-vhost",
+        summary: "Open vSwitch with DPDK, over vhost-user: for --io virtio-user",
+        kind: Kind::Vhost,
+    };
+
     fn access<'a>(&self, cores: &'a [usize]) -> Access<'a> {
         match self.kind {
             Kind::AfPacket => Access::AfPacket,
             Kind::AfXdp => Access::AfXdp(cores),
             Kind::Dpdk => Access::Dpdk(cores),
+            Kind::Vhost => Access::Vhost(cores),
         }
     }
 
@@ -75,16 +85,37 @@ impl Fabric for Ovs {
     }
 
     fn unfit_for_chains(&self) -> Option<&'static str> {
-        (self.kind != Kind::AfPacket).then_some(NO_CHECKSUMS)
+        match self.kind {
+            Kind::AfPacket => None,
+            Kind::AfXdp | Kind::Dpdk => Some(NO_CHECKSUMS),
+            Kind::Vhost => Some(NO_INTERFACES),
+        }
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        match self.kind {
+            Kind::Vhost => &[Ends::Vhost],
+            // It has as many queues as links have, and a TAP interface has one.
+            Kind::AfXdp => &[Ends::Interfaces],
+            Kind::AfPacket | Kind::Dpdk => &[Ends::Interfaces, Ends::Taps],
+        }
+    }
+
+    fn socket(&self, folder: &Path, port: usize) -> PathBuf {
+        // Open vSwitch calls it after the port, among its own files.
+        folder.join("ovs").join(near_end(port))
     }
 
     fn look(&self) -> Result<String, String> {
+        if self.kind == Kind::Vhost {
+            needs_dpdk()?;
+        }
         OpenVSwitch::is_here().map_err(|why| why.to_string())?;
         let program = match self.kind {
-            Kind::Dpdk if !Path::new(WITH_DPDK).exists() => {
+            Kind::Dpdk | Kind::Vhost if !Path::new(WITH_DPDK).exists() => {
                 return Err(format!("the program {WITH_DPDK} (Debian: openvswitch-switch-dpdk)"));
             }
-            Kind::Dpdk => WITH_DPDK,
+            Kind::Dpdk | Kind::Vhost => WITH_DPDK,
             _ => "ovs-vswitchd",
         };
         let said = run(Command::new(program).arg("--version"), "");
@@ -92,7 +123,7 @@ impl Fabric for Ovs {
         let mut words = said.lines().filter_map(|line| line.split_whitespace().last());
         let version = words.next().unwrap_or("of an unknown version");
         let with = said.lines().find(|line| line.starts_with("DPDK "));
-        let with = with.filter(|_| self.kind == Kind::Dpdk);
+        let with = with.filter(|_| matches!(self.kind, Kind::Dpdk | Kind::Vhost));
         let with = with.map_or(String::new(), |dpdk| format!(" with {dpdk}"));
         Ok(format!("Open vSwitch {version}{with}"))
     }

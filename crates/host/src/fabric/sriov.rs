@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Fabric, Plan, Step, far_end, mac};
+use super::{Ends, Fabric, Plan, Step, far_end, mac};
 use crate::{Failure, is_interface_name};
 
 /// The functions of a card.
@@ -51,6 +51,10 @@ impl Fabric for Sriov {
             Ok(count) => Ok(format!("{interface}, {} virtual functions", count.trim())),
             Err(_) => Err(format!("{needs}; {interface} is none")),
         }
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        &[Ends::Interfaces]
     }
 
     fn links(&self, _: usize, _: &[usize]) -> String {

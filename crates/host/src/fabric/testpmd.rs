@@ -2,21 +2,34 @@
 
 use std::process::Command;
 
-use super::{Fabric, NO_CHECKSUMS, Plan, Step, near_end};
+use super::{EAL, Ends, Fabric, NO_CHECKSUMS, NO_INTERFACES, Plan, Step, near_end, needs_dpdk};
 use crate::Failure;
 use crate::process::run;
 
-pub(super) struct Testpmd;
+pub(super) struct Testpmd {
+    /// Whether its ports are sockets of vhost-user; else they are interfaces, by AF_PACKET.
+    is_vhost: bool,
+}
+
+impl Testpmd {
+    pub(super) const AF_PACKET: Self = Self { is_vhost: false };
+    pub(super) const VHOST: Self = Self { is_vhost: true };
+}
 
 const PROGRAM: &str = "dpdk-testpmd";
 
 impl Fabric for Testpmd {
     fn name(&self) -> String {
-        "testpmd".into()
+        if self.is_vhost { "testpmd-vhost" } else { "testpmd" }.into()
     }
 
     fn summary(&self) -> &'static str {
-        "DPDK's testpmd between pairs of ports, over AF_PACKET: it learns nothing"
+        match self.is_vhost {
+            false => "DPDK's testpmd between pairs of ports, over AF_PACKET: it learns nothing",
+            true => {
+                "DPDK's testpmd between pairs of ports, over vhost-user: for --io virtio-user; it learns nothing"
+            }
+        }
     }
 
     fn has_processes(&self) -> bool {
@@ -28,10 +41,17 @@ impl Fabric for Testpmd {
     }
 
     fn unfit_for_chains(&self) -> Option<&'static str> {
-        Some(NO_CHECKSUMS)
+        Some(if self.is_vhost { NO_INTERFACES } else { NO_CHECKSUMS })
+    }
+
+    fn ends(&self) -> &'static [Ends] {
+        if self.is_vhost { &[Ends::Vhost] } else { &[Ends::Interfaces, Ends::Taps] }
     }
 
     fn look(&self) -> Result<String, String> {
+        if self.is_vhost {
+            needs_dpdk()?;
+        }
         // It ends with an error after it has printed its version and usage, on either output.
         let mut ask = Command::new(PROGRAM);
         ask.args(["--version", "--no-huge", "--no-pci", "--no-telemetry", "--help"]);
@@ -53,15 +73,24 @@ impl Fabric for Testpmd {
             threads += &format!(",{}@{core}", number + 1);
         }
         let mut command = at.namespace.command(std::path::Path::new(PROGRAM));
-        command.args(["--lcores", &threads, "--no-pci", "--no-telemetry"]);
-        command.args(["--no-huge", "-m", "512", "--file-prefix", "catena"]);
+        command.args(["--lcores", &threads]).args(EAL.split(' '));
         for port in 0..ports {
-            command.args(["--vdev", &format!("net_af_packet{port},iface={}", near_end(port))]);
+            let device = match self.is_vhost {
+                false => format!("net_af_packet{port},iface={}", near_end(port)),
+                true => {
+                    format!("net_vhost{port},iface={}", self.socket(at.folder, port).display())
+                }
+            };
+            command.args(["--vdev", &device]);
         }
         command.args(["--", "--forward-mode=io", "--port-topology=paired", "--auto-start"]);
         command.args(["--total-num-mbufs=65536", &format!("--nb-cores={}", at.cores.len().max(1))]);
         // Without a period it waits for a key.
         command.args(["--stats-period", "86400"]);
+        if self.is_vhost {
+            // Applications come later.
+            command.arg("--disable-link-check");
+        }
         // Its files go with the journal.
         command.env("RUNTIME_DIRECTORY", at.folder);
         Ok(vec![Step::Start(command)])

@@ -1,4 +1,4 @@
-//! `catena run`, over interfaces of a namespace.
+//! `catena run`, over interfaces of a namespace, or devices of DPDK's.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
@@ -12,17 +12,17 @@ use crate::{Failure, Journal, Namespace, Process, log};
 /// How often it is looked whether the process has ended while it starts.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A chain of elements whose devices are interfaces of a namespace.
+/// A chain of elements in a namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elements<'a> {
     /// The program `catena`.
     pub(crate) program: &'a Path,
     /// The chain's file.
     pub(crate) file: &'a Path,
-    /// The I/O mode.
-    pub(crate) io: &'a str,
-    /// The interfaces, which its devices are called after.
-    pub(crate) interfaces: &'a [String],
+    /// Options about how frames are carried.
+    pub(crate) io: &'a [&'a str],
+    /// The names of its devices, and what each is bound to.
+    pub(crate) devices: &'a [(String, String)],
     pub(crate) cores: &'a [usize],
     /// The name of its log.
     pub(crate) name: &'a str,
@@ -32,9 +32,9 @@ impl Elements<'_> {
     /// The command that runs it.
     pub(crate) fn command(&self, namespace: &Namespace) -> Command {
         let mut command = namespace.command(self.program);
-        command.arg("run").arg(self.file).args(["--control", "none", "--io", self.io]);
-        for name in self.interfaces {
-            command.arg("--in").arg(format!("{name}=dev:{name}"));
+        command.arg("run").arg(self.file).args(["--control", "none"]).args(self.io);
+        for (name, device) in self.devices {
+            command.arg("--in").arg(format!("{name}={device}"));
         }
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
         command.arg("--cores").arg(cores.join(","));

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::cgroup::Groups;
 use crate::chain::Program;
-use crate::fabric::{self, Joins, Ports};
+use crate::fabric::{self, Ends, Joins, Ports};
 use crate::launch::{Elements, Environment, Packets, Running, Start, environment};
 use crate::manifest::{Function, HostChain, INTERFACES, Interfaces, LINK, Nf};
 use crate::{Failure, Journal, Namespace, log, scheduler};
@@ -84,7 +84,12 @@ impl Linked {
             .filter(|(_, name)| !name.starts_with(LINK))
             .map(|(port, name)| (*port, (*name).clone()))
             .collect();
-        let ports = Ports { count: 2 * spec.nfs.len() + 2, taken: &taken, joins: Joins::Pairs };
+        let ports = Ports {
+            count: 2 * spec.nfs.len() + 2,
+            taken: &taken,
+            joins: Joins::Pairs,
+            ends: Ends::Interfaces,
+        };
         let core = spec.switch_core.map_or(Ok(chosen.core), known)?;
         let go_on = || !orders.is_stopped();
         // No NF has a name with a dot.
@@ -263,8 +268,8 @@ impl Place {
                     let elements = Elements {
                         program,
                         file,
-                        io,
-                        interfaces: &INTERFACES.map(str::to_string),
+                        io: &["--io", io],
+                        devices: &INTERFACES.map(|name| (name.into(), format!("dev:{name}"))),
                         cores: &[chosen.core],
                         name: &self.nf.name,
                     };

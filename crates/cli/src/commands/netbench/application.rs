@@ -7,11 +7,13 @@ use std::str::FromStr;
 use std::sync::mpsc::channel;
 
 use bench::Machine;
-use bench::netbench::application::{Options, Order, Orders, Outcome, Role, Second, State, run};
+use bench::netbench::application::{
+    ABOVE_TURNS, Options, Order, Orders, Outcome, Role, Second, State, be_real_time, run,
+};
 use bench::netbench::{Carrier, Endpoint, SIZES, read_order, write_state};
 use bench::send::Rate;
 use clap::Args;
-use dataplane::io::Interfaces;
+use dataplane::io::{Interfaces, Polling};
 use engine::supervision::Handle;
 use net::wire::EtherAddr;
 use view::table::grouped;
@@ -35,7 +37,8 @@ pub(crate) struct Application {
     /// MAC address of the other application
     #[arg(value_parser = mac)]
     remote_mac: EtherAddr,
-    /// Carry frames over this interface by raw sockets; UDP sockets carry packets without it
+    /// Carry frames over this interface by raw sockets, or as --io says: over a TAP interface or a socket of vhost-user or
+    /// memif; UDP sockets carry packets without it
     #[arg(short = 'R', long, value_name = "INTERFACE")]
     raw: Option<String>,
     /// Carry many packets in a system call
@@ -62,10 +65,15 @@ pub(crate) struct Application {
     /// End after so many seconds; by default a sender and a client send for one, others until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = within(1e-3, 1e6))]
     seconds: Option<f64>,
-    /// Select the I/O mode, as in 'catena run', or udp or udp-mmsg (one or many packets in a system call)
+    /// Select the I/O mode, as in 'catena run', or udp, udp-mmsg (one or many packets in a system call), tap, virtio-user,
+    /// memif or dpdk:DEVICE
     #[arg(long, value_name = "MODE[,batch=N]")]
     io: Option<Carrier>,
-    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll);
+    /// Start DPDK with these arguments, if it carries packets
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    dpdk_eal: Option<String>,
+    /// How to wait for packets: adaptive (poll for a while, then sleep), busy (always poll), sleep (never poll) or
+    /// yield (poll, in turns with others of this CPU, with real-time priority where that is allowed);
     /// default: adaptive
     #[arg(long, value_name = "MODE")]
     poll: Option<String>,
@@ -106,8 +114,16 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
     let carrier = args.io.clone();
     let carrier = carrier.unwrap_or_else(|| Carrier::sockets(args.raw.is_some(), args.mmsg));
     match (&carrier, &args.raw) {
-        (Carrier::Frames(_), None) => {
+        (Carrier::VirtioUser | Carrier::Memif, None) => {
+            let why = format!("--io {carrier}: needs the path of a socket, --raw PATH");
+            return Err(Failure::Usage(why));
+        }
+        (carrier, None) if carrier.needs_name() => {
             return Err(Failure::Usage(format!("--io {carrier}: needs an interface, --raw")));
+        }
+        (Carrier::Dpdk(_), Some(raw)) => {
+            let why = format!("--io {carrier}: names the device itself, so has no --raw {raw}");
+            return Err(Failure::Usage(why));
         }
         (Carrier::Udp { .. }, Some(raw)) => {
             let why =
@@ -116,6 +132,7 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         }
         _ => {}
     }
+    carrier.look().map_err(|why| Failure::Usage(format!("--io {why}")))?;
     let poll = args.poll.as_deref().unwrap_or(if args.blocking { "sleep" } else { "adaptive" });
     let options = Options {
         role,
@@ -123,6 +140,7 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
         remote: Endpoint { ip: args.remote_ip, mac: args.remote_mac },
         carrier,
         interface: args.raw.clone(),
+        eal: args.dpdk_eal.clone(),
         rate,
         size: args.size,
         burst: usize::from(args.burst),
@@ -142,7 +160,13 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
     let tell = |state: State| print(&write_state(state));
     let orders = args.orders.then(|| {
         let (give, orders) = channel();
-        std::thread::spawn(move || read(&give));
+        let takes_turns = options.polling == Polling::Yield;
+        std::thread::spawn(move || {
+            if takes_turns {
+                be_real_time(ABOVE_TURNS);
+            }
+            read(&give);
+        });
         Orders { orders, tell: &tell }
     });
     let is_ordered = orders.is_some();

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use bench::netbench::advice::Pattern;
 use bench::netbench::application::Role;
-use bench::netbench::{Results, clean};
+use bench::netbench::{CARRIERS, Results, clean};
 use clap::{Args, Subcommand};
+use dataplane::io::HAS_DPDK;
+use host::fabric::NEEDS_DPDK;
 use host::{container, fabric};
 use ir::quantity::{self, Unit};
 use serde_json::json;
@@ -46,7 +48,7 @@ enum What {
     Agent(agent::Agent),
 }
 
-/// List switches: which can run here, and what the others need
+/// List switches, I/O modes and containers: which can run here, and what the others need
 #[derive(Args, Debug)]
 struct List {
     /// Print one JSON document
@@ -208,7 +210,14 @@ fn listed(as_json: bool) -> String {
             })
         });
         let (switches, containers) = (document.collect::<Vec<_>>(), containers.collect::<Vec<_>>());
-        return format!("{}\n", json!({ "switches": switches, "containers": containers }));
+        let modes = CARRIERS.into_iter().map(|(name, summary, is_dpdk)| {
+            let is_here = HAS_DPDK || !is_dpdk;
+            let needs = (!is_here).then_some(NEEDS_DPDK);
+            json!({ "io": name, "summary": summary, "is_here": is_here, "needs": needs })
+        });
+        let modes = modes.collect::<Vec<_>>();
+        let document = json!({ "switches": switches, "io": modes, "containers": containers });
+        return format!("{document}\n");
     }
     let mut table =
         Table::new(["switch", "here", "tested", "version, or what it needs", "what it is"]);
@@ -233,5 +242,13 @@ fn listed(as_json: bool) -> String {
         let (name, summary) = (runtime.name().into(), runtime.summary().into());
         containers.row([name, here.into(), version, summary]);
     }
-    table.render() + "\n" + more + "\n" + &containers.render()
+    let mut modes = Table::new(["--io", "here", "what it needs", "what it is"]);
+    for (name, summary, is_dpdk) in CARRIERS {
+        let (here, needs) = match HAS_DPDK || !is_dpdk {
+            true => ("yes", ""),
+            false => ("no", NEEDS_DPDK),
+        };
+        modes.row([name, here, needs, summary].map(String::from));
+    }
+    table.render() + "\n" + more + "\n" + &modes.render() + "\n" + &containers.render()
 }

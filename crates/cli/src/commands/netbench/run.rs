@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bench::netbench::containers::{self, Container};
-use bench::netbench::matrix::Matrix;
+use bench::netbench::matrix::{Matrix, Wrong};
 use bench::netbench::test_set::TestSet;
 use bench::netbench::values::{Rates, Values};
 use bench::netbench::{
@@ -88,7 +88,8 @@ pub(crate) struct Run {
     /// CPUs to use, such as 0-3; default: all
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
-    /// How packets of the applications are carried: I/O modes of 'catena run', udp and udp-mmsg [default: af-packet-mmsg]
+    /// How packets of the applications are carried, as 'catena netbench list' has it [default: af-packet-mmsg, or what ports
+    /// of the switch are for]
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     io: Vec<String>,
     /// What each application runs in, as 'catena netbench list' has them [default: plain, a network namespace alone]
@@ -295,6 +296,20 @@ fn said(path: &Path, at: (usize, bool)) -> Result<Said, Failure> {
     Ok(Said { set, containers, remarks })
 }
 
+/// Carriers between commas. Devices of DPDK's have arguments behind commas, too: `KEY=VALUE` belongs to the device before it.
+fn carriers(words: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        match all.last_mut() {
+            Some(last) if last.starts_with("dpdk:") && word.contains('=') => {
+                *last = format!("{last},{word}");
+            }
+            _ => all.push(word.clone()),
+        }
+    }
+    all
+}
+
 /// What options say.
 fn matrix(args: &Run) -> Matrix {
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
@@ -312,7 +327,7 @@ fn matrix(args: &Run) -> Matrix {
         rate: args.rate.clone(),
         latency_rate: args.latency_rate,
         cores_for_switch: args.cores_for_switch.clone(),
-        io: some(&args.io),
+        io: some(&carriers(&args.io)),
         direction: (!args.direction.is_empty()).then(|| args.direction.clone()),
         touch: args.touch.then_some(true),
         what,
@@ -364,7 +379,7 @@ const MOST_CPUS: usize = 1024;
 /// What is to be measured, and remarks about what is not.
 fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
     let all = worker::cpus();
-    let Said { mut set, containers, remarks } = match &args.file {
+    let Said { mut set, containers, mut remarks } = match &args.file {
         Some(path) => said(path, (all.len(), !args.hosts.is_empty()))?,
         None => Said::default(),
     };
@@ -399,9 +414,13 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
             }
             matrix.pairs = Some(Values(vec![containers.len() as u64 / 2]));
         }
-        let more = matrix
-            .cells(cpus.len())
-            .map_err(|wrong| Failure::Usage(format!("--{} {}", wrong.parameter, wrong.why)))?;
+        let wrong = |wrong: Wrong| Failure::Usage(format!("--{} {}", wrong.parameter, wrong.why));
+        let more = matrix.cells(cpus.len()).map_err(wrong)?;
+        for remark in matrix.left_out().map_err(wrong)? {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
         // Sets may overlap.
         match cells.is_empty() {
             true => cells = more,

@@ -1,0 +1,148 @@
+//! `catena netbench` past the kernel: switches whose ports are sockets, and applications on devices of DPDK's.
+
+use std::process::{Command, Stdio};
+
+use lab::live::{Network, Process, possible};
+use serde_json::Value;
+
+use crate::CATENA;
+
+fn netbench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(CATENA.0);
+    command.args(["netbench", "run", "--keep-settings"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The cells of a run, and what it said.
+#[track_caller]
+fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
+    let load = ["--json", "--rate", "10k", "--burst", "4", "--seconds", "0.2", "--repeat", "1"];
+    let process = Process::start(&mut netbench(&[&load[..], arguments].concat()));
+    let name = format!("netbench{}-", process.id());
+    let (code, text, told) = process.ended();
+    assert_eq!(code, Some(0), "{told}");
+    let there = |folder: &str| -> Vec<String> {
+        let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|of| of.starts_with(&name)).collect()
+    };
+    let left =
+        [there("/run/netns"), there("/run/catena/netbench"), there("/var/run/dpdk")].concat();
+    assert_eq!(left, Vec::<String>::new());
+    let results: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
+    (results["cells"].as_array().cloned().unwrap_or_default(), told)
+}
+
+/// What was sent is what came, to the packet, each once and in order, and all of it came back.
+#[track_caller]
+fn everything_comes(cells: &[Value], is_counted: bool) {
+    for cell in cells {
+        let sample = &cell["samples"][0];
+        let (all, trips) = (&sample["throughput"], &sample["round_trips"]);
+        let sent = 2000 * cell["pairs"].as_u64().unwrap_or_default();
+        let shown = format!("{}, {}: {all}", cell["switch"], cell["io"]);
+        for (what, expected) in [
+            ("attempted", sent),
+            ("sent", sent),
+            ("received", sent),
+            ("lost", 0),
+            ("duplicates", 0),
+            ("reordered", 0),
+        ] {
+            assert_eq!(all[what], expected, "{what}: {shown}");
+        }
+        let counted = if is_counted { Value::from(sent) } else { Value::Null };
+        assert_eq!(
+            (&all["counted_sent"], &all["counted_received"]),
+            (&counted, &counted),
+            "{shown}"
+        );
+        assert_eq!((&trips["sent"], &trips["received"]), (&sent.into(), &sent.into()), "{shown}");
+        assert!(trips["latency"]["p50"].as_u64() > Some(0), "{shown}");
+    }
+}
+
+#[test]
+fn what_was_sent_is_what_came_by_sockets() {
+    if !possible() {
+        return;
+    }
+    let switches = ["--switch", "catena-vhost,catena-memif,ovs-dpdk-vhost,testpmd-vhost"];
+    for more in [
+        &["--size", "64,1514", "--touch"][..],
+        &["--size", "60", "--pairs", "2", "--direction", "both"],
+    ] {
+        let (cells, _) = measured(&[&switches[..], more].concat());
+        assert!(cells.len() >= 4, "{}", cells.len());
+        let io = |cell: &Value| match cell["switch"] == "catena-memif" {
+            true => cell["io"] == "memif",
+            false => cell["io"] == "virtio-user",
+        };
+        assert!(cells.iter().all(io), "{cells:?}");
+        everything_comes(&cells, false);
+    }
+}
+
+/// Any driver of DPDK's is a carrier, also one of whose arguments commas are between.
+#[test]
+fn any_device_carries_packets() {
+    if !possible() {
+        return;
+    }
+    let io = "dpdk:net_af_packet0,iface=eth0,framesz=2048,virtio-user";
+    let (cells, told) = measured(&["--switch", "linux-bridge", "--size", "64", "--io", io]);
+    assert!(told.contains("linux-bridge is not measured with --io virtio-user"), "{told}");
+    assert_eq!(cells.len(), 1);
+    assert_eq!(cells[0]["io"], "dpdk:net_af_packet0,iface=eth0,framesz=2048");
+    everything_comes(&cells, true);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    for (arguments, expected) in [
+        (
+            &["--switch", "catena-vhost", "--io", "af-packet"][..],
+            "its ports are sockets of vhost-user, not interfaces; it takes --io virtio-user",
+        ),
+        (
+            &["--switch", "linux-bridge", "--io", "memif"],
+            "its ports are interfaces or TAP interfaces, not sockets of memif",
+        ),
+        (
+            &["--switch", "catena-memif", "--container", "runc"],
+            "--io memif needs files of the host, which are not in it; takes --container plain",
+        ),
+        (&["--io", "dpdk:"], "dpdk: names no device"),
+    ] {
+        let (code, text, told) = Process::start(&mut netbench(arguments)).ended();
+        assert_eq!(code, Some(2), "{arguments:?}: {told}{text}");
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+    }
+}
+
+/// What a dry run prints measures what a run does.
+#[test]
+fn a_dry_run_prints_what_would_be_run() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    for switch in ["catena-vhost", "catena-memif", "testpmd-vhost"] {
+        let load = ["--rate", "1k", "--burst", "4", "--seconds", "0.5", "--size", "64"];
+        let dry = ["--dry-run", "--throughput", "--switch", switch];
+        let (code, script, told) =
+            Process::start(&mut netbench(&[&dry[..], &load].concat())).ended();
+        assert_eq!(code, Some(0), "{told}");
+        let name = format!("dry{}-", std::process::id());
+        let folder = network.folder().join(switch).display().to_string();
+        let script = script.replace("netbench-", &name).replace("/run/catena/by-hand", &folder);
+        let file = network.file(switch, &script);
+        let output = Command::new("sh").arg("-e").arg(file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{switch}: {told}{text}{script}");
+        assert!(text.contains("sent: 500 packets"), "{switch}: {told}{text}");
+        assert!(text.contains("received: 500 packets"), "{switch}: {told}{text}{script}");
+    }
+}
