@@ -54,7 +54,8 @@ pub(crate) fn drive(
             ended = interrupted(router, rest);
             ended
         });
-        if ended || rest != Rest::Idle || server.is_empty() {
+        let waits = matches!(rest, Rest::Idle | Rest::IdleUntil(_));
+        if ended || !waits || server.is_empty() {
             return;
         }
         if !server.poll(router) {

@@ -85,6 +85,8 @@ struct Node {
     task: Task,
     /// When the element is to be woken.
     alarm: Option<u64>,
+    /// Whether a run waits for that.
+    keeps_run: bool,
     /// Absent while the element works.
     cell: Option<Box<Cell>>,
     /// Where each output leads.
@@ -169,6 +171,8 @@ struct Nodes {
     classifiers: Library,
     /// Alarms of the nodes; those that a node no longer has are passed over.
     timers: BinaryHeap<Reverse<(u64, NodeId)>>,
+    /// Nodes that are to be woken and keep a run until then.
+    keeping: usize,
     later: VecDeque<LaterWrite>,
     /// How many times the driver must still be told to stop.
     runcount: i64,
@@ -226,6 +230,9 @@ pub enum Rest {
     Busy,
     /// Nothing to do before this time.
     Until(u64),
+    /// Nothing to do before this time, and then only what keeps no run ([`Element::keeps_run`]), unless somebody writes a
+    /// handler.
+    IdleUntil(u64),
     /// Nothing to do unless somebody writes a handler.
     Idle,
     /// An element told the driver to stop.
@@ -257,6 +264,7 @@ impl Router {
                 calls: element.handler_calls() != HandlerCalls::None,
                 task: if element.has_task() { Task::Running } else { Task::None },
                 alarm: None,
+                keeps_run: element.keeps_run(),
                 cell: Some(Box::new(Cell {
                     element,
                     outputs: Outputs::new(n.outputs.len()),
@@ -298,6 +306,7 @@ impl Router {
                 before,
                 classifiers: Library::default(),
                 timers: BinaryHeap::new(),
+                keeping: 0,
                 later: VecDeque::new(),
                 runcount: 1,
                 errors: 0,
@@ -390,7 +399,8 @@ impl Router {
         }
         match self.nodes.next_alarm() {
             Some(time) if time <= self.core.now => Rest::Busy,
-            Some(time) => Rest::Until(time),
+            Some(time) if self.nodes.keeping > 0 || self.awaits() => Rest::Until(time),
+            Some(time) => Rest::IdleUntil(time),
             None => Rest::Idle,
         }
     }
@@ -424,7 +434,7 @@ impl Router {
                 _ => break,
             }
             if let Some(Reverse((_, node))) = self.nodes.timers.pop() {
-                self.nodes.nodes[node].alarm = None;
+                self.nodes.silence(node);
                 self.nodes.wake(&mut self.core, node);
                 fired = true;
             }
@@ -444,7 +454,7 @@ impl Router {
                 Rest::Busy => self.waiter.worked(),
                 Rest::Until(time) => self.wait(Some(time), None),
                 Rest::Idle if self.awaits() => self.wait(None, None),
-                Rest::Idle | Rest::Stopped => return rest,
+                Rest::Idle | Rest::IdleUntil(_) | Rest::Stopped => return rest,
             }
         }
     }
@@ -721,6 +731,13 @@ impl Nodes {
         false
     }
 
+    /// Has an element not woken any more.
+    fn silence(&mut self, node: NodeId) {
+        if self.nodes[node].alarm.take().is_some() {
+            self.keeping -= usize::from(self.nodes[node].keeps_run);
+        }
+    }
+
     /// When the next element is to be woken.
     fn next_alarm(&mut self) -> Option<u64> {
         while let Some(&Reverse((time, node))) = self.timers.peek() {
@@ -772,7 +789,9 @@ impl Services for Nodes {
 
     fn wake_at(&mut self, node: NodeId, time: u64) {
         if self.nodes[node].alarm.is_none_or(|alarm| time < alarm) {
-            self.nodes[node].alarm = Some(time);
+            if self.nodes[node].alarm.replace(time).is_none() {
+                self.keeping += usize::from(self.nodes[node].keeps_run);
+            }
             self.timers.push(Reverse((time, node)));
         }
     }

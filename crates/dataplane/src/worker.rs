@@ -162,6 +162,11 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
             Rest::Busy => router.worked(),
             Rest::Until(time) => router.wait(Some(time), Some(bell)),
             Rest::Idle if router.awaits() => router.wait(None, Some(bell)),
+            Rest::IdleUntil(time) => {
+                slot.set(Status::Idle);
+                router.wait(Some(time), Some(bell));
+                slot.wake();
+            }
             rest => {
                 slot.set(if rest == Rest::Idle { Status::Idle } else { Status::Stopped });
                 while !slot.mailbox.is_waiting() {

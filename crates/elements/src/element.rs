@@ -200,6 +200,12 @@ pub trait Element {
     /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.
     fn wake(&mut self, _cx: &mut Context<'_>) {}
 
+    /// Whether a run goes on as long as the element has asked for a time ([`Context::wake_at`]), though there are no packets
+    /// any more. What only looks about, such as probes, does not keep it.
+    fn keeps_run(&self) -> bool {
+        true
+    }
+
     /// The handlers that the element calls by itself: when packets or time make it, or another call.
     fn handler_calls(&self) -> HandlerCalls {
         HandlerCalls::None

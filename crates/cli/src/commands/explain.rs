@@ -340,7 +340,7 @@ fn settle(router: &mut Router, trace: &RefCell<Trace>, clock: &VirtualClock) {
         quiet = if idle { quiet + 1 } else { 0 };
         match rest {
             Rest::Busy if quiet < QUIET => {}
-            Rest::Until(time) if waits(&trace.borrow()) => {
+            Rest::Until(time) | Rest::IdleUntil(time) if waits(&trace.borrow()) => {
                 let pause = time.saturating_sub(router.core().now).max(1);
                 waited += pause;
                 if waited > PATIENCE {

@@ -335,7 +335,7 @@ fn settle(started: &mut Started) -> Rest {
 /// Lets time pass; timers fire when they are due.
 fn wait(started: &mut Started, time: u64) {
     let end = started.clock.now() + time;
-    while let Rest::Until(next) = settle(started)
+    while let Rest::Until(next) | Rest::IdleUntil(next) = settle(started)
         && next < end
     {
         started.clock.wait_until(next);

@@ -197,3 +197,22 @@ fn a_suppressed_flow_does_not_pass() {
     assert_eq!(router.read_handler("c.count").as_deref(), Ok("0"));
     assert!(router.read_handler("s.active1").is_err());
 }
+
+/// Probes look about as long as there is something else to do.
+#[test]
+fn probes_keep_no_run() {
+    let text = "
+        require(nf);
+        source :: InfiniteSource(LIMIT 1) -> Discard;
+        Idle -> lb :: LB(10.0.0.1, VIP 10.0.0.100) -> [0] check :: HealthCheck(lb/servers, 10.0.0.254/24, 02:00:00:00:00:02) [0]
+             -> out :: Counter -> Discard;
+        Idle -> [1] check [1] -> [1] lb [1] -> Discard";
+    let mut started = started(text);
+    let rest = started.router.run(|_, _| false);
+    assert!(matches!(rest, Rest::IdleUntil(_)), "{rest:?}");
+    let text = text.replace("LIMIT 1)", "LIMIT 1) -> Queue -> DelayUnqueue(5s)");
+    let mut started = self::started(&text);
+    started.router.run(|_, _| false);
+    let asked: u64 = started.router.read_handler("out.count").unwrap().parse().unwrap();
+    assert!(asked >= 2, "{asked} probes in 5 s");
+}

@@ -126,6 +126,7 @@ impl Nodes {
             calls: false,
             task: Task::None,
             alarm: None,
+            keeps_run: true,
             cell: Some(Box::new(cell)),
             to: vec![None],
             left: vec![0],

@@ -264,7 +264,7 @@ impl Nodes {
         for (trace_id, why) in over {
             let Some(journey) = self.journeys.remove(&trace_id) else { continue };
             if self.journeys.values().all(|other| other.tap != journey.tap) {
-                self.nodes[journey.tap].alarm = None;
+                self.silence(journey.tap);
             }
             journey.tell(why);
         }

@@ -409,6 +409,10 @@ impl Element for BackendProbe {
         cx.wake_at(self.due);
     }
 
+    fn keeps_run(&self) -> bool {
+        false
+    }
+
     fn handler_calls(&self) -> HandlerCalls {
         HandlerCalls::Of(vec![self.mapper.text.clone()])
     }

@@ -410,6 +410,11 @@ impl Element for FlowMonitor {
         export.wait(cx);
     }
 
+    /// Flows that are left are exported when the chain stops.
+    fn keeps_run(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.export_all(EndReason::Forced, cx);
     }

@@ -255,9 +255,10 @@ fn settle(router: &mut Router, clock: &mut VirtualClock, until: u64, rounds: u32
     for _ in 0..rounds {
         match router.round() {
             Rest::Busy => {}
-            Rest::Until(time) if time <= until => clock.wait_until(time),
-            Rest::Until(_) | Rest::Idle if clock.now() < until => clock.wait_until(until),
-            Rest::Until(_) | Rest::Idle | Rest::Stopped => return true,
+            Rest::Until(time) | Rest::IdleUntil(time) if time <= until => clock.wait_until(time),
+            Rest::Stopped => return true,
+            _ if clock.now() < until => clock.wait_until(until),
+            _ => return true,
         }
     }
     false
