@@ -317,6 +317,9 @@ pub struct HopCost {
     pub io: String,
     /// Pairs of processes.
     pub pairs: usize,
+    /// Hosts that the processes of a pair are on: one, or two with a link between.
+    #[serde(default = "one")]
+    pub hosts: usize,
     /// Bytes of a frame, without frame check sequence.
     pub size: usize,
     /// Packets of a burst: of throughput, and of round trips.

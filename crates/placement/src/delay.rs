@@ -11,7 +11,7 @@ pub struct Delay {
     pub propagation: f64,
     /// Of its bits onto links.
     pub transmission: f64,
-    /// On cores and cards that have nothing else to do.
+    /// On cores and cards that have nothing else to do, and on the path to processes of their own and back.
     pub execution: f64,
     /// How often it passes a link.
     pub passes: usize,
@@ -47,7 +47,9 @@ impl Delay {
             let function = &chain.functions[to];
             delay.execution += match site {
                 Site::Switch => 0.0,
-                Site::Core(host) => function.core_cycles / problem.hosts[*host].hertz,
+                Site::Core(host) => {
+                    function.core_cycles / problem.hosts[*host].hertz + function.waits
+                }
                 Site::Card(host) => {
                     let card = problem.hosts[*host].card.as_ref();
                     function.card_cycles / card.map_or(f64::MIN_POSITIVE, |card| card.hertz)
@@ -118,6 +120,7 @@ mod tests {
             replicates: true,
             entries: 0,
             flows: 0,
+            waits: 0.0,
         };
         let edge = |from, to, share| Edge { from, to, share };
         let chain = Chain {

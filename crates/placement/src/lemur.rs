@@ -44,6 +44,7 @@ pub fn function(class: &str, name: String) -> Function {
         replicates,
         entries: 0,
         flows: 0,
+        waits: 0.0,
     }
 }
 

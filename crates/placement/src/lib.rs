@@ -29,7 +29,7 @@ mod two_choices;
 pub use baseline::at_real_rates;
 pub use change::{Changed, MOVE, Step, WORTH, backup, change, transition, without_hosts};
 pub use check::{Slack, check};
-pub use costs::{Costs, GUESS, Known, Wanted};
+pub use costs::{Costs, GUESS, Hop, Known, Wanted};
 pub use delay::{BATCH, Delay, Waiting};
 pub use explain::{Demand, Explanation, Remedy, explain};
 pub use fair::fair;

@@ -31,6 +31,7 @@ use ir::yaml::Reading;
 use ir::{Diagnostic, FileId, Span, nearest};
 use serde_saphyr::Spanned;
 
+use crate::costs::Hop;
 use crate::problem::{Card, Chain, Function, Host, Kind, Problem, Replication, Slo, Wish};
 use drawn::Drawn;
 
@@ -64,6 +65,20 @@ pub trait Library {
     /// # Errors
     /// All that is wrong with its text.
     fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>>;
+
+    /// What it takes packets of so many bytes to get to a process over a switch. `words` name the switch, and perhaps the I/O
+    /// mode behind it; `costs` are the profiles that the manifest names.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    fn hop(
+        &mut self,
+        words: &str,
+        _bytes: f64,
+        _costs: &[(&str, Span)],
+    ) -> Result<Hop, Vec<Diagnostic>> {
+        Err(vec![Diagnostic::error("costs", format!("hops over {words} are not known here"))])
+    }
 
     /// By function: the packets that came into it in a run whose counters a file has.
     ///
@@ -226,6 +241,8 @@ struct Said {
     cycles: Option<f64>,
     card_cycles: Option<f64>,
     replicates: Option<bool>,
+    /// How packets get to its process, which is its own.
+    hop: Option<Hop>,
 }
 
 impl Said {
@@ -240,6 +257,7 @@ impl Said {
             replicates: self.replicates.unwrap_or(true),
             entries: 0,
             flows: 0,
+            waits: 0.0,
         }
     }
 
@@ -279,6 +297,7 @@ impl Chains<'_> {
                 cycles: self.cycles(name, function.cycles.as_ref()),
                 card_cycles: self.cycles(name, function.card_cycles.as_ref()),
                 replicates: function.replicates,
+                hop: self.hop(function.hop.as_ref(), packet_bits, &written.costs),
             };
             if let (Some(on), None) = (&function.on, function.cycles)
                 && on.contains(&Kind::Core)
@@ -333,6 +352,23 @@ impl Chains<'_> {
         Some(cycles.value)
     }
 
+    fn hop(
+        &mut self,
+        words: Option<&Spanned<String>>,
+        packet_bits: f64,
+        costs: &[Spanned<String>],
+    ) -> Option<Hop> {
+        let words = words?;
+        let costs = self.named(costs);
+        let hop = self.library.hop(&words.value, packet_bits / 8.0, &costs);
+        let at = self.found.span(words);
+        let labelled = |error: Diagnostic| match error.labels.is_empty() {
+            true => error.label(at, ""),
+            false => error,
+        };
+        hop.map_err(|found| self.found.found.extend(found.into_iter().map(labelled))).ok()
+    }
+
     fn chain(
         &mut self,
         written: &written::Chain,
@@ -364,6 +400,12 @@ impl Chains<'_> {
             }
         };
         let mut drawn = drawn.ok()?;
+        let hops = said.iter().filter_map(|(name, of)| Some((name, of.hop?)));
+        let hops = hops.flat_map(|(name, hop)| {
+            drawn.all_called(name).into_iter().map(move |at| (at, hop)).collect::<Vec<_>>()
+        });
+        let hops = hops.collect();
+        drawn.in_processes(&hops);
         self.shares(&written.splits, &mut drawn);
         let wishes = self.wishes(written, &drawn);
         let names: Vec<String> = drawn.names().map(str::to_string).collect();

@@ -50,6 +50,8 @@ pub struct Function {
     pub entries: u64,
     /// Flows whose state it keeps, and takes along when it moves.
     pub flows: u64,
+    /// Seconds that a packet waits on a core besides: to reach a process of its own and to come back.
+    pub waits: f64,
 }
 
 impl Function {

@@ -123,7 +123,9 @@ impl Shape {
             let function = &chain.functions[to];
             match sites[to] {
                 Site::Switch => {}
-                Site::Core(host) => delay += function.core_cycles / problem.hosts[host].hertz,
+                Site::Core(host) => {
+                    delay += function.core_cycles / problem.hosts[host].hertz + function.waits;
+                }
                 Site::Card(host) => {
                     shape.islands[island_of[to]].load.card += shares[to] * function.card_cycles;
                     let card = problem.hosts[host].card.as_ref();

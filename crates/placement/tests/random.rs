@@ -36,6 +36,7 @@ fn chain(random: &mut Rng, name: usize) -> Chain {
             replicates: random.bool(),
             entries: 0,
             flows: 0,
+            waits: 0.0,
         }
     };
     let functions: Vec<Function> = (0..count).map(|at| function(random, at)).collect();

@@ -15,6 +15,7 @@ fn chain(name: &str, count: usize, max: f64) -> Chain {
         replicates: true,
         entries: 0,
         flows: 0,
+        waits: 0.0,
     };
     Chain {
         name: name.into(),

@@ -20,6 +20,7 @@ fn chain(number: usize) -> Chain {
         replicates: true,
         entries: 0,
         flows: 0,
+        waits: 0.0,
     };
     Chain {
         name: format!("c{number}"),

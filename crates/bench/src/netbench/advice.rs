@@ -37,7 +37,8 @@ impl<'a> Candidate<'a> {
         let p99 = |of: &CellResult| of.round_trips().map(|trips| trips.p99);
         let alike = |other: &&CellResult| {
             let of_network = |of: &super::Cell| {
-                (of.switch.clone(), of.io.clone(), of.pairs, of.size, of.cores, of.direction)
+                let load = (of.pairs, of.size, of.cores, of.direction, of.peer);
+                (of.switch.clone(), of.io.clone(), load)
             };
             of_network(&other.cell) == of_network(&of.cell)
         };
@@ -45,9 +46,9 @@ impl<'a> Candidate<'a> {
         Some(Self { of, received, p99 })
     }
 
-    /// What it is called where I/O modes, bursts or cores differ.
+    /// What it is called where I/O modes, bursts, cores or hosts differ.
     fn name(&self, results: &Results) -> String {
-        const SAID: [&str; 3] = ["I/O", "burst", "cores"];
+        const SAID: [&str; 4] = ["I/O", "burst", "cores", "peer"];
         let mut name = self.of.cell.switch.clone();
         for (dimension, of) in results.dimensions() {
             if SAID.contains(&dimension) {

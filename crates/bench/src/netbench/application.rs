@@ -233,7 +233,21 @@ pub fn run(
     each_second: Option<&dyn Fn(&Second)>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Outcome, String> {
-    let [input, output] = open(options, interfaces)?;
+    let devices = open(options, interfaces)?;
+    run_over(options, (devices, interfaces), orders, each_second, is_stopped)
+}
+
+/// Runs an application over what it receives from and sends by, of these interfaces.
+///
+/// # Errors
+/// If a device fails.
+pub fn run_over(
+    options: &Options,
+    ([input, output], interfaces): ([Box<dyn Device>; 2], &Interfaces),
+    orders: Option<Orders<'_>>,
+    each_second: Option<&dyn Fn(&Second)>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Outcome, String> {
     let mut application = Application {
         options,
         interfaces: interfaces.clone(),

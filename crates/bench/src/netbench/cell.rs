@@ -10,7 +10,7 @@ use super::application::{Order, Outcome, Role, State};
 use super::hosts::Hosts;
 use super::results::{Counted, RoundTrips, Sample, Throughput};
 use super::side::{Answer, Ask, Begin, Begun, Broken, Said};
-use super::{Carrier, Cell, Container, Direction, Setting, What};
+use super::{Carrier, Cell, Container, Direction, Peer, Setting, What};
 
 /// How long an application may take for a step, besides what it was told to take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -58,7 +58,7 @@ pub(super) fn run(
     let mut site = Site { setting, cell, carrier: &carrier, hosts, macs, opened };
     let measured = site.run(number);
     // A host that is no longer there takes all down by itself.
-    for side in 0..site.hosts.count() {
+    for side in 0..cell.peer.hosts() {
         let _ = site.hosts.ask(side, Ask::End);
     }
     measured
@@ -86,14 +86,25 @@ struct Came {
 }
 
 impl Site<'_, '_> {
+    /// Which host a port is on, and its number there.
+    fn place(&self, port: usize) -> (usize, usize) {
+        let hosts = self.cell.peer.hosts();
+        (port % hosts, port / hosts)
+    }
+
+    /// The port with a number on a host.
+    fn port(&self, side: usize, place: usize) -> usize {
+        place * self.cell.peer.hosts() + side
+    }
+
     /// Asks the host of a port.
     fn ask(&mut self, port: usize, ask: impl FnOnce(usize) -> Ask) -> Result<Answer, Broken> {
-        let (side, port) = self.hosts.place(port);
+        let (side, port) = self.place(port);
         self.hosts.ask(side, ask(port))
     }
 
     fn run(&mut self, number: usize) -> Result<Sample, Broken> {
-        let count = self.hosts.count();
+        let count = self.cell.peer.hosts();
         let mut start_seconds = 0.0;
         for side in 0..count {
             let (_, cores) = super::cores(self.hosts.cpus(side), self.cell.cores);
@@ -101,18 +112,18 @@ impl Site<'_, '_> {
                 number,
                 switch: self.cell.switch.clone(),
                 ports: 2 * self.cell.pairs / count,
-                uplink: self.hosts.uplink(side),
+                uplink: self.hosts.uplink(side).filter(|_| self.cell.peer == Peer::Remote),
                 cores: cores.to_vec(),
                 io: self.cell.io.clone(),
             };
             match self.hosts.ask(side, Ask::Begin(begin))? {
                 Answer::Begun(Begun { seconds, macs, opened }) => {
                     start_seconds += seconds;
-                    for (port, opened) in opened.into_iter().enumerate() {
-                        self.opened[port * count + side] = opened;
+                    for (place, opened) in opened.into_iter().enumerate() {
+                        self.opened[place * count + side] = opened;
                     }
-                    for (port, mac) in macs.into_iter().enumerate() {
-                        self.macs[port * count + side] = mac;
+                    for (place, mac) in macs.into_iter().enumerate() {
+                        self.macs[place * count + side] = mac;
                     }
                 }
                 other => return Err(odd(&other)),
@@ -182,7 +193,7 @@ impl Site<'_, '_> {
     /// host's stack needs, where it carries packets. Without it the stack keeps out.
     fn address(&mut self) -> Result<(), Broken> {
         for port in 0..2 * self.cell.pairs {
-            let (_, place) = self.hosts.place(port);
+            let (_, place) = self.place(port);
             let mut commands = String::new();
             let all = [port, port ^ 1].map(|port| self.addresses(port));
             // What has no interface has the address in its frames alone.
@@ -205,12 +216,12 @@ impl Site<'_, '_> {
             Kind::RoundTrips => (Role::Client, Some(cell.latency_rate), cell.latency_burst),
         };
         let role = if port == self.active(pair) { role } else { role.peer() };
-        let (side, place) = self.hosts.place(port);
+        let (side, place) = self.place(port);
         let (cores, _) = super::cores(self.hosts.cpus(side), cell.cores);
         let runs = Runs {
             addresses: [port, port ^ 1].map(|port| self.addresses(port)),
             cpu: cores[place % cores.len()],
-            shares: 2 * cell.pairs / self.hosts.count() > cores.len(),
+            shares: 2 * cell.pairs / cell.peer.hosts() > cores.len(),
             pair,
             rate,
             burst,
@@ -226,7 +237,7 @@ impl Site<'_, '_> {
     /// The processor time of all switches, in seconds.
     fn cpu_time(&mut self) -> Result<Option<f64>, Broken> {
         let mut sum = None;
-        for side in 0..self.hosts.count() {
+        for side in 0..self.cell.peer.hosts() {
             match self.hosts.ask(side, Ask::CpuTime)? {
                 Answer::CpuTime(None) => {}
                 Answer::CpuTime(Some(seconds)) => sum = Some(sum.unwrap_or(0.0) + seconds),
@@ -247,7 +258,7 @@ impl Site<'_, '_> {
             starts: Vec::new(),
         };
         let came = talk.measure(kinds);
-        for side in 0..self.hosts.count() {
+        for side in 0..self.cell.peer.hosts() {
             let stopped = self.hosts.ask(side, Ask::Stop);
             if came.is_ok() {
                 stopped?;
@@ -448,6 +459,20 @@ impl Talk<'_, '_, '_> {
         })
     }
 
+    /// What an application said.
+    fn hear(&mut self, port: usize, said: Said) {
+        match said {
+            Said::State(state, seconds) => {
+                if state == State::Ready {
+                    self.starts.push(seconds);
+                }
+                self.states[port] = Some(state);
+            }
+            Said::Outcome(outcome) => self.outcomes[port] = Some(*outcome),
+            Said::Ended => self.ended[port] = true,
+        }
+    }
+
     /// Hears of applications until none is missing.
     fn hear_until(
         &mut self,
@@ -464,20 +489,13 @@ impl Talk<'_, '_, '_> {
                 });
             }
             match self.site.hosts.hear.recv_timeout(LOOK) {
-                Ok((port, Said::State(state, seconds))) => {
-                    if state == State::Ready {
-                        self.starts.push(seconds);
-                    }
-                    self.states[port] = Some(state);
-                }
-                Ok((port, Said::Outcome(outcome))) => self.outcomes[port] = Some(*outcome),
-                Ok((port, Said::Ended)) => self.ended[port] = true,
+                Ok((side, place, said)) => self.hear(self.site.port(side, place), said),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Broken::Failed("all applications have ended".into()));
                 }
                 // It is looked at while nobody says anything.
                 Err(RecvTimeoutError::Timeout) => {
-                    for side in 0..self.site.hosts.count() {
+                    for side in 0..self.site.cell.peer.hosts() {
                         self.site.hosts.ask(side, Ask::Check)?;
                     }
                 }

@@ -46,9 +46,9 @@ pub(super) struct Hosts<'a> {
     cpus: Vec<Vec<usize>>,
     machines: Vec<HostOf>,
     is_stopped: &'a dyn Fn() -> bool,
-    say: Sender<(usize, Said)>,
-    /// Of the application at a port.
-    pub(super) hear: Receiver<(usize, Said)>,
+    say: Sender<(usize, usize, Said)>,
+    /// Of the application at a port of a host: the host, and the port's number there.
+    pub(super) hear: Receiver<(usize, usize, Said)>,
 }
 
 /// The name of this host where there are two.
@@ -100,11 +100,11 @@ impl<'a> Hosts<'a> {
         Ok(hosts)
     }
 
-    /// Hears of the applications of a host, whose ports have the numbers of all.
+    /// Hears of the applications of a host.
     fn hear(&self, side: usize) -> super::side::Hear {
-        let (say, is_two) = (self.say.clone(), self.between.is_some());
-        Arc::new(move |port, said| {
-            let _ = say.send((if is_two { 2 * port + side } else { port }, said));
+        let say = self.say.clone();
+        Arc::new(move |place, said| {
+            let _ = say.send((side, place, said));
         })
     }
 
@@ -145,14 +145,6 @@ impl<'a> Hosts<'a> {
     /// The interface of one to the other.
     pub(super) fn uplink(&self, side: usize) -> Option<String> {
         self.between.map(|between| between.uplinks[side].clone())
-    }
-
-    /// Which host a port is on, and its number there.
-    pub(super) fn place(&self, port: usize) -> (usize, usize) {
-        match self.count() {
-            1 => (0, port),
-            count => (port % count, port / count),
-        }
     }
 
     /// Asks one.

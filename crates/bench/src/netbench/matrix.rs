@@ -4,7 +4,7 @@ use host::container;
 use host::fabric::{self, Fabric};
 
 use super::values::{Rates, Values};
-use super::{Carrier, Cell, Direction, SIZES, What};
+use super::{Carrier, Cell, Direction, Peer, SIZES, What};
 
 /// Values of the parameters. What is not said is as in [`Matrix::default`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Matrix {
     pub io: Option<Vec<String>>,
     /// Who sends; the first of a pair.
     pub direction: Option<Vec<Direction>>,
+    /// Which host the second of a pair is on; the other, where there are two.
+    pub peer: Option<Vec<Peer>>,
     /// Whether payloads are touched; no.
     pub touch: Option<bool>,
     /// What is measured; both.
@@ -39,8 +41,10 @@ pub struct Matrix {
     pub warm_up: Option<f64>,
     /// What applications run in; namespaces alone.
     pub container: Option<Vec<String>>,
-    /// Whether switches need not be here: they run on two other hosts, or are only spoken of.
-    pub is_elsewhere: bool,
+    /// Whether it is measured on two hosts.
+    pub has_two_hosts: bool,
+    /// Whether switches need not be here: they are only spoken of.
+    pub is_spoken_of: bool,
 }
 
 /// The switches between two hosts, if none is named.
@@ -111,12 +115,14 @@ impl Matrix {
             cores_for_switch: self.cores_for_switch.or(other.cores_for_switch),
             io: self.io.or(other.io),
             direction: self.direction.or(other.direction),
+            peer: self.peer.or(other.peer),
             touch: self.touch.or(other.touch),
             what: self.what.or(other.what),
             seconds: self.seconds.or(other.seconds),
             warm_up: self.warm_up.or(other.warm_up),
             container: self.container.or(other.container),
-            is_elsewhere: self.is_elsewhere || other.is_elsewhere,
+            has_two_hosts: self.has_two_hosts || other.has_two_hosts,
+            is_spoken_of: self.is_spoken_of || other.is_spoken_of,
         }
     }
 
@@ -124,7 +130,7 @@ impl Matrix {
     fn carriers(&self) -> Result<Vec<Carrier>, Wrong> {
         let parse = |io: &String| {
             let carrier: Carrier = io.parse()?;
-            if !self.is_elsewhere {
+            if !self.is_elsewhere() {
                 carrier.look()?;
             }
             Ok(carrier)
@@ -148,9 +154,14 @@ impl Matrix {
         Ok(all)
     }
 
+    /// Whether this host need not have what it takes.
+    fn is_elsewhere(&self) -> bool {
+        self.has_two_hosts || self.is_spoken_of
+    }
+
     fn switches(&self) -> Result<Vec<String>, Wrong> {
         let Some(names) = &self.switch else {
-            if self.is_elsewhere {
+            if self.has_two_hosts {
                 return Ok(ELSEWHERE.map(str::to_string).into());
             }
             let ios = self.carriers()?;
@@ -172,7 +183,7 @@ impl Matrix {
         };
         for name in names {
             let found = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
-            if self.is_elsewhere {
+            if self.is_elsewhere() {
                 continue;
             }
             if let Err(needs) = found.look() {
@@ -223,7 +234,7 @@ impl Matrix {
             let found =
                 container::find(name).map_err(|why| Wrong { parameter: "container", why })?;
             if let Err(needs) = found.look()
-                && !self.is_elsewhere
+                && !self.is_elsewhere()
             {
                 return wrong("container", format!("{name}: it needs {needs}"));
             }
@@ -235,11 +246,17 @@ impl Matrix {
             }
         }
         let directions = self.direction.clone().unwrap_or_else(|| vec![Direction::There]);
+        let default = if self.has_two_hosts { Peer::Remote } else { Peer::Local };
+        let peers = self.peer.clone().unwrap_or_else(|| vec![default]);
+        if !self.has_two_hosts && peers.contains(&Peer::Remote) {
+            return wrong("peer", "remote: takes two hosts, which --hosts names");
+        }
         let whole = self.seconds.map_or(Ok(1.0), |value| seconds("seconds", value, 0.01))?;
         let warm_up = self.warm_up.map_or(Ok(0.0), |value| seconds("warm-up", value, 0.0))?;
         let lengths = [
             pairings.len(),
             directions.len(),
+            peers.len(),
             pairs.len(),
             sizes.len(),
             bursts.len(),
@@ -263,6 +280,7 @@ impl Matrix {
             cores: 1,
             io: String::new(),
             direction: Direction::There,
+            peer: default,
             touches: self.touch.unwrap_or(false),
             what: self.what.unwrap_or(What::Both),
             seconds: whole,
@@ -271,6 +289,7 @@ impl Matrix {
         }];
         each(&mut cells, &pairings, |cell, of| (cell.switch, cell.io) = of);
         each(&mut cells, &directions, |cell, of| cell.direction = of);
+        each(&mut cells, &peers, |cell, of| cell.peer = of);
         each(&mut cells, &pairs, |cell, of| cell.pairs = of);
         each(&mut cells, &sizes, |cell, of| cell.size = of);
         each(&mut cells, &bursts, |cell, of| (cell.burst, cell.latency_burst) = (of, of));

@@ -67,6 +67,8 @@ pub struct Cell {
     pub io: String,
     /// Who of a pair sends.
     pub direction: Direction,
+    /// Which host the second of a pair is on.
+    pub peer: Peer,
     /// Whether applications write and read each byte of payloads.
     pub touches: bool,
     /// What is measured.
@@ -102,6 +104,34 @@ impl FromStr for Direction {
 
     fn from_str(text: &str) -> Result<Self, String> {
         named(text, &[("there", Self::There), ("back", Self::Back), ("both", Self::Both)])
+    }
+}
+
+/// Which host the second of a pair is on; the first is always on the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Peer {
+    /// The same.
+    Local,
+    /// The other of two.
+    Remote,
+}
+
+impl Peer {
+    /// How many hosts a cell takes.
+    fn hosts(self) -> usize {
+        match self {
+            Self::Local => 1,
+            Self::Remote => 2,
+        }
+    }
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, &[("local", Self::Local), ("remote", Self::Remote)])
     }
 }
 
@@ -201,7 +231,7 @@ impl Request {
         match self.between {
             Some(_) => Vec::new(),
             None => {
-                let mut all = shared(&self.cells, &self.cpus, 2);
+                let mut all = shared(&self.cells, (0, &self.cpus));
                 all.extend(untested(&self.cells));
                 all
             }
@@ -224,7 +254,7 @@ impl Request {
 /// What a reader should know of cores that are shared on hosts.
 fn remarks(cells: &[Cell], hosts: &Hosts<'_>) -> Vec<String> {
     let of = |side: usize| {
-        let all = shared(cells, hosts.cpus(side), 2 / hosts.count());
+        let all = shared(cells, (side, hosts.cpus(side)));
         let prefix = hosts.prefix(side);
         all.into_iter().map(move |remark| format!("{prefix}{remark}"))
     };
@@ -242,17 +272,17 @@ fn untested(cells: &[Cell]) -> Vec<String> {
     names.iter().map(|name| format!("{name} is untested: no test of Catena runs it")).collect()
 }
 
-/// Cores that are shared where each pair has so many applications.
-fn shared(cells: &[Cell], cpus: &[usize], each: usize) -> Vec<String> {
+/// CPUs of a host that applications of cells share.
+fn shared(cells: &[Cell], (side, cpus): (usize, &[usize])) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
-    for cell in cells {
+    for cell in cells.iter().filter(|cell| side < cell.peer.hosts()) {
         let (applications, switch) = cores(cpus, cell.cores);
         let list = |all: &[usize]| {
             let all: Vec<String> = all.iter().map(usize::to_string).collect();
             let plural = if all.len() == 1 { "" } else { "s" };
             format!("CPU{plural} {}", all.join(","))
         };
-        let count = each * cell.pairs;
+        let count = 2 * cell.pairs / cell.peer.hosts();
         let remark = if std::ptr::eq(applications, switch) {
             format!(
                 "the switch is to have {} of {} CPUs, so nothing is left for applications: both share {}",

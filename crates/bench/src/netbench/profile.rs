@@ -48,6 +48,7 @@ fn hop(of: &CellResult, frequency: f64) -> HopCost {
         version: of.version.clone(),
         io: cell.io.clone(),
         pairs: cell.pairs,
+        hosts: cell.peer.hosts(),
         size: cell.size,
         bursts: [cell.burst, cell.latency_burst],
         cores: cell.cores,

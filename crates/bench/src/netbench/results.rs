@@ -15,7 +15,7 @@ use crate::report::Percentiles;
 use crate::statistics::{Spread, latencies};
 
 /// The version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -397,7 +397,7 @@ impl Results {
 
     /// Names of what differs between cells, and how a cell has it.
     pub(super) fn dimensions(&self) -> Vec<Named> {
-        let all: [Named; 13] = [
+        let all: [Named; 14] = [
             ("pairs", |cell| format!("{0}vs{0}", cell.pairs)),
             ("bytes", |cell| cell.size.to_string()),
             ("burst", |cell| cell.burst.to_string()),
@@ -407,6 +407,7 @@ impl Results {
             ("cores", |cell| cell.cores.to_string()),
             ("I/O", |cell| cell.io.clone()),
             ("direction", |cell| format!("{:?}", cell.direction).to_lowercase()),
+            ("peer", |cell| format!("{:?}", cell.peer).to_lowercase()),
             ("touch", |cell| if cell.touches { "yes" } else { "no" }.into()),
             ("s", |cell| cell.seconds.to_string()),
             ("warm-up", |cell| cell.warm_up.to_string()),
@@ -626,17 +627,18 @@ impl Results {
     /// A line for each sample, with its cell.
     pub fn csv(&self) -> String {
         let mut out = String::from(
-            "switch,version,pairs,size,burst,latency_burst,rate,latency_rate,cores,io,direction,touches,seconds,warm_up,\
+            "switch,version,pairs,size,burst,latency_burst,rate,latency_rate,cores,io,direction,peer,touches,seconds,warm_up,\
              container,sample,start_seconds,container_seconds,attempted_rate,sent_rate,received_rate,sent,received,lost,overrun,duplicates,\
              reordered,sender_ns,receiver_ns,switch_ns,trips,trips_lost,p50_ns,p99_ns,p99_99_ns,max_ns,client_ns,\
              server_ns,latency_switch_ns\n",
         );
         for result in &self.cells {
             let Cell { pairs, size, burst, latency_burst, latency_rate, cores, .. } = &result.cell;
-            let Cell { switch, rate, io, direction, touches, seconds, warm_up, .. } = &result.cell;
+            let Cell { switch, rate, io, direction, peer, touches, seconds, warm_up, .. } =
+                &result.cell;
             let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             let rate = rate.map_or(String::new(), |rate| rate.to_string());
-            let direction = format!("{direction:?}").to_lowercase();
+            let direction = format!("{direction:?},{peer:?}").to_lowercase();
             for (number, sample) in result.samples.iter().enumerate() {
                 let _ = write!(
                     out,

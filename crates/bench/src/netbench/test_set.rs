@@ -6,8 +6,8 @@ use ir::yaml::Reading;
 use ir::{Diagnostic, FileId};
 use serde_saphyr::Spanned;
 
-use super::Direction;
 use super::matrix::Matrix;
+use super::{Direction, Peer};
 use written::Words;
 
 /// A file of matrices.
@@ -29,14 +29,14 @@ pub struct TestSet {
 const MOST_RUNS: u64 = 1000;
 
 impl TestSet {
-    /// Reads a test set in which a switch has at most so many cores, on this host or elsewhere.
+    /// Reads a test set in which a switch has at most so many cores, on this host or on two.
     ///
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(
         file: FileId,
         text: &str,
-        (cores, is_elsewhere): (usize, bool),
+        (cores, has_two_hosts): (usize, bool),
     ) -> Result<Self, Vec<Diagnostic>> {
         let help = "a test set begins with `kind: TestSet`, and has `sets:`, a list";
         let (written, mut found) =
@@ -59,7 +59,7 @@ impl TestSet {
         let mut sets = Vec::new();
         for set in &written.sets.value {
             let before = found.found.len();
-            let of = Matrix { is_elsewhere, ..matrix(&set.value, &mut found).over(&defaults) };
+            let of = Matrix { has_two_hosts, ..matrix(&set.value, &mut found).over(&defaults) };
             // What could not be read is not judged.
             if found.found.len() == before
                 && let Err(wrong) = of.cells(cores)
@@ -101,11 +101,19 @@ fn names(words: Option<&Spanned<Words>>) -> Option<Vec<String>> {
     Some(words?.value.0.split(',').map(|name| name.trim().to_string()).collect())
 }
 
+/// What names with commas between them stand for.
+fn parsed<T: std::str::FromStr<Err = String>>(
+    words: Option<&Spanned<Words>>,
+    found: &mut Reading,
+) -> Option<Vec<T>> {
+    let words = words?;
+    let all = names(Some(words))?.into_iter().map(|name| name.parse());
+    all.collect::<Result<_, _>>().map_err(|why| found.wrong(words, why, None)).ok()
+}
+
 fn matrix(written: &written::Matrix, found: &mut Reading) -> Matrix {
-    let directions = written.direction.as_ref().and_then(|words| {
-        let all = names(Some(words))?.into_iter().map(|name| name.parse::<Direction>());
-        all.collect::<Result<Vec<_>, _>>().map_err(|why| found.wrong(words, why, None)).ok()
-    });
+    let direction = parsed::<Direction>(written.direction.as_ref(), found);
+    let peer = parsed::<Peer>(written.peer.as_ref(), found);
     let what = written
         .what
         .as_ref()
@@ -120,13 +128,15 @@ fn matrix(written: &written::Matrix, found: &mut Reading) -> Matrix {
         latency_rate: written.latency_rate.as_ref().map(|of| of.value),
         cores_for_switch: list(written.cores_for_switch.as_ref(), found),
         io: names(written.io.as_ref()),
-        direction: directions,
+        direction,
+        peer,
         touch: written.touch,
         what,
         seconds: written.seconds.as_ref().map(|of| of.value),
         warm_up: written.warm_up.as_ref().map(|of| of.value),
         container: names(written.container.as_ref()),
-        is_elsewhere: false,
+        has_two_hosts: false,
+        is_spoken_of: false,
     }
 }
 
@@ -188,6 +198,12 @@ sets:
             ),
             ("kind: TestSet\nsets: [{switch: catena, what: all}]\n", "'all'", 44),
             ("kind: TestSet\nsets: [{switch: catena, direction: up}]\n", "'up'", 49),
+            (
+                "kind: TestSet\nsets: [{switch: catena, peer: remote}]\n",
+                "peer remote: takes two hosts",
+                44,
+            ),
+            ("kind: TestSet\nsets: [{switch: catena, peer: far}]\n", "'far': takes local", 44),
             ("kind: TestSet\nsets: [{switch: catena, seconds: 0}]\n", "seconds 0: takes", 21),
         ] {
             let found = parse(text).unwrap_err();

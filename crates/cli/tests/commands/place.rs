@@ -522,3 +522,47 @@ fn shares_of_branches_come_from_the_counters_of_a_run() {
     let expected = "counters.json: it is not what `catena ctl counters --json` prints";
     assert!(refused.refused().contains(expected), "{}", refused.err);
 }
+
+#[test]
+fn functions_in_processes_of_their_own_cost_hops() {
+    let folder = folder();
+    let costs = "\
+costs: 1
+chain: ''
+processor: { name: A processor, frequency: 2.0e9, is_virtual: false, kernel: '6' }
+unix_time: 1764000000
+method: by hand
+traffic: []
+functions: []
+programs: []
+io: []
+hand_off: null
+hops:
+  - { switch: linux-bridge, version: x, io: af-xdp, pairs: 1, size: 1500, bursts: [32, 1], cores: 1, throughput: 5.0e5,
+      round_trip: [20000, 50000], send: 1000, receive: 500, forward: 500 }
+";
+    folder.file("hops.yaml", costs);
+    let chains = |more: &str| {
+        format!(
+            "costs: [hops.yaml]\nfunctions:\n  ACL: {{ cycles: 1000, on: [core] }}\n  \
+             Proxy: {{ cycles: 3000, on: [core, switch], hop: {more} }}\n  Cache: {{ cycles: 1000, on: [core], hop: {more} }}\n\
+             chains:\n  - {{ name: a, chain: ACL -> Proxy -> Cache, slo: {{ max: 1 Gbps }} }}\n"
+        )
+    };
+    folder.file("chains.yaml", chains("linux-bridge"));
+    let explained = folder.run(PLACE.into_iter().chain(["--explain", "a"]));
+    let text = explained.well();
+    for expected in [
+        // One hop of 2,000 cycles to the next process; one there and one back, and no packet in less than 4,000.
+        "Proxy       100 %   5,000",
+        "Cache       100 %   5,000",
+        // 11,000 cycles are 5.5 µs. A hop takes 10 µs, of which 1 µs is cycles: three of 9 µs more.
+        "32.5 us of execution",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    folder.file("chains.yaml", chains("linux-brigde"));
+    let refused = folder.run(PLACE);
+    let text = refused.refused();
+    assert!(text.contains("did you mean 'linux-bridge'?") && text.contains(":4:"), "{text}");
+}

@@ -103,6 +103,18 @@ impl Hosts {
     }
 }
 
+/// Senders that are to send for so many seconds, which no other test has.
+fn senders(seconds: &str) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_sender = |number: &u32| {
+        let words = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+        ["netbench", "send", seconds].iter().all(|word| words.contains(&word.as_bytes()))
+    };
+    numbers.filter(is_sender).collect()
+}
+
 /// Copies of the program that are there.
 fn copies() -> usize {
     let all = std::fs::read_dir("/var/tmp").into_iter().flatten().flatten();
@@ -124,7 +136,9 @@ fn packets_between_hosts_are_those_that_kernels_count() {
     let load = ["--size", "64", "--rate", "10k", "--burst", "4", "--seconds", "0.2"];
     let one = ["--switch", "direct,linux-bridge,macvlan,catena", "--direction", "back"];
     let two = ["--switch", "linux-bridge", "--pairs", "2", "--io", "udp", "--remote-program"];
-    for (more, cells) in [(&one[..], 4), (&[&two[..], &[CATENA.0]].concat(), 1)] {
+    let near = ["--switch", "direct,linux-bridge", "--pairs", "2", "--peer", "local"];
+    let runs = [(&one[..], 4), (&[&two[..], &[CATENA.0]].concat(), 1), (&near, 2)];
+    for (more, cells) in runs {
         let (code, text, told) = hosts.start("a,b", &[&load[..], more].concat()).ended();
         assert_eq!(code, Some(0), "{told}");
         let results: Value = serde_json::from_str(&text).unwrap();
@@ -143,6 +157,8 @@ fn packets_between_hosts_are_those_that_kernels_count() {
             let trips = &sample["round_trips"];
             assert_eq!(count(trips, "sent"), pairs * 2000, "{}", cell["switch"]);
             assert!(count(&trips["latency"], "p50") > 0, "{}", cell["switch"]);
+            let peer = if more == near { "local" } else { "remote" };
+            assert_eq!(cell["peer"], peer);
         }
         assert!(hosts.is_free());
     }
@@ -181,6 +197,67 @@ fn a_connection_that_ends_fails_its_cell_alone() {
     let went = cells.iter().filter(|cell| cell["samples"].as_array().unwrap().len() == 1).count();
     assert_eq!((cells.len(), went), (2, 1), "{told}");
     until("the hosts have their uplinks", || hosts.is_free());
+}
+
+/// One host alone is the second, and the one that measures the first. A set may have pairs on one host and between two.
+#[test]
+fn one_host_alone_is_the_second() {
+    if !possible() {
+        return;
+    }
+    let hosts = Hosts::new();
+    // The first is where the run is started.
+    let set = hosts.write(
+        "set.yaml",
+        "kind: TestSet\ndefaults: {switch: linux-bridge, size: 64, rate: 10k, burst: 4, seconds: 0.2, what: throughput}\n\
+         sets:\n  - {peer: [local, remote], direction: back}\n",
+    );
+    let mut command = hosts.network.command("a", CATENA.0);
+    command.args(["netbench", "run", &set, "--json", "--keep-settings", "--repeat", "1"]);
+    command.args(["--hosts", "b", "--uplink", "up0", "--remote-program", CATENA.0]);
+    // By the other host, which has the address of the desk between.
+    hosts.network.ip("a", &["route", "add", "10.77.2.0/30", "via", "10.77.1.1"]);
+    hosts.network.ip("b", &["route", "add", "10.77.1.0/30", "via", "10.77.2.1"]);
+    hosts.network.on("desk", "sysctl", &["-q", "net.ipv4.ip_forward=1"]);
+    command.arg("--ssh-config").arg(hosts.path("ssh"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (code, text, told) = Process::start(&mut command).ended();
+    assert_eq!(code, Some(0), "{told}");
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(results["hosts"][0]["name"], "this host");
+    let cells = results["cells"].as_array().unwrap();
+    let peers: Vec<&str> = cells.iter().map(|cell| cell["peer"].as_str().unwrap()).collect();
+    assert_eq!(peers, ["local", "remote"]);
+    for cell in cells {
+        let all = &cell["samples"][0]["throughput"];
+        assert_eq!((count(all, "sent"), count(all, "counted_sent")), (2000, 2000), "{all}");
+        let came = count(all, "received") + count(all, "overrun");
+        assert_eq!(count(all, "counted_received"), came, "{all}");
+    }
+    assert!(hosts.is_free());
+}
+
+/// Ctrl-C takes down what was made on both hosts, and reports what was measured until then.
+#[test]
+fn an_interrupted_run_leaves_hosts_as_they_were() {
+    if !possible() {
+        return;
+    }
+    let hosts = Hosts::new();
+    let report = hosts.path("report");
+    let report = report.to_str().unwrap();
+    let load = ["--size", "64,128", "--throughput", "--switch", "linux-bridge", "--seconds", "61"];
+    let more = ["--remote-program", CATENA.0, "--report", report];
+    let run = hosts.start("a,b", &[&load[..], &more].concat());
+    until("a sender runs", || !senders("61").is_empty());
+    kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::INT).unwrap();
+    let (code, text, told) = run.ended();
+    assert_eq!(code, Some(1), "{told}");
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(results["interrupted"], true);
+    until("the hosts have their uplinks", || hosts.is_free());
+    until("no sender is left", || senders("61").is_empty());
+    assert!(Path::new(report).join("results.json").exists());
 }
 
 /// Hosts that cannot be measured are named, with the reason.

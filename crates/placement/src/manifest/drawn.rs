@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ir::nearest;
 
 use super::{MAX_FUNCTIONS, Outline};
+use crate::costs::Hop;
 use crate::problem::{Edge, Function, Kind};
 
 /// A chain as it is drawn.
@@ -34,6 +35,7 @@ fn wire(name: String) -> Function {
         replicates: true,
         entries: 0,
         flows: 0,
+        waits: 0.0,
     }
 }
 
@@ -63,6 +65,21 @@ impl Drawn {
         classes.resize(functions.len(), String::new());
         let wires = (inside..functions.len()).collect();
         Self { functions, classes, links, shares: BTreeMap::new(), wires }
+    }
+
+    /// Has functions be in processes of their own, which packets get to and come back from by hops. From one such process to
+    /// the next it is one hop.
+    pub(super) fn in_processes(&mut self, hops: &BTreeMap<usize, Hop>) {
+        for (&at, hop) in hops {
+            let mut next = self.links.iter().filter(|(from, ..)| *from == at).peekable();
+            let returns = next.peek().is_none() || next.any(|(.., to)| !hops.contains_key(to));
+            let count = if returns { 2.0 } else { 1.0 };
+            let function = &mut self.functions[at];
+            function.runs_on.retain(|kind| *kind == Kind::Core);
+            let cycles = function.core_cycles + count * hop.cycles;
+            function.core_cycles = cycles.max(hop.least_cycles);
+            function.waits = count * hop.waits;
+        }
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {

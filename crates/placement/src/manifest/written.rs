@@ -26,6 +26,7 @@ pub(super) struct Function {
     pub(super) card_cycles: Option<Spanned<f64>>,
     pub(super) on: Option<Vec<Spanned<String>>>,
     pub(super) replicates: Option<bool>,
+    pub(super) hop: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

@@ -32,6 +32,7 @@ pub(super) struct Matrix {
     pub(super) cores_for_switch: Option<Spanned<Words>>,
     pub(super) io: Option<Spanned<Words>>,
     pub(super) direction: Option<Spanned<Words>>,
+    pub(super) peer: Option<Spanned<Words>>,
     pub(super) touch: Option<bool>,
     pub(super) what: Option<Spanned<String>>,
     pub(super) seconds: Option<Spanned<f64>>,
@@ -52,6 +53,7 @@ impl Matrix {
             "cores-for-switch" => self.cores_for_switch.as_ref(),
             "io" => self.io.as_ref(),
             "direction" => self.direction.as_ref(),
+            "peer" => self.peer.as_ref(),
             "container" => self.container.as_ref(),
             _ => None,
         }

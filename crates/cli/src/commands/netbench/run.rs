@@ -12,7 +12,7 @@ use bench::netbench::matrix::{Matrix, Wrong};
 use bench::netbench::test_set::TestSet;
 use bench::netbench::values::{Rates, Values};
 use bench::netbench::{
-    Between, Cell, Direction, Event, Progress, Reach, Request, Results, What, clean, dry_run,
+    Between, Cell, Direction, Event, Peer, Progress, Reach, Request, Results, What, clean, dry_run,
     measure,
 };
 use clap::Args;
@@ -105,6 +105,10 @@ pub(crate) struct Run {
     /// host, its peer on the second. One host alone is the second, and this one the first
     #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', requires = "uplink")]
     hosts: Vec<String>,
+    /// Which host the second of a pair is on, where there are two: local (that of the first), remote (the other)
+    /// [default: remote]
+    #[arg(long, value_name = "PEER,…", value_delimiter = ',', requires = "hosts")]
+    peer: Vec<Peer>,
     /// Interface of each host that leads to the other, and becomes a port of its switch meanwhile; one name is that of both
     #[arg(long, value_name = "INTERFACE,INTERFACE", value_delimiter = ',', requires = "hosts")]
     uplink: Vec<String>,
@@ -334,7 +338,9 @@ fn matrix(args: &Run) -> Matrix {
         seconds: args.seconds,
         warm_up: args.warm_up,
         container: some(&args.container),
-        is_elsewhere: !args.hosts.is_empty() || args.dry_run && !args.switch.is_empty(),
+        peer: (!args.peer.is_empty()).then(|| args.peer.clone()),
+        has_two_hosts: !args.hosts.is_empty(),
+        is_spoken_of: args.dry_run && !args.switch.is_empty(),
     }
 }
 

@@ -12,8 +12,10 @@ use elements::configure::Files;
 use engine::Disk;
 use engine::control::protocol::CountersAnswer;
 use ir::topology::Topology;
-use ir::{Diagnostic, FileId, Sources};
-use placement::{Click, Costs, Function, GUESS, Kind, Library, Outline, Text, Traffic, Wanted};
+use ir::{Diagnostic, FileId, Sources, Span};
+use placement::{
+    Click, Costs, Function, GUESS, Hop, Kind, Library, Outline, Text, Traffic, Wanted,
+};
 use view::candidates::{Known, Verdict};
 
 use super::inline::Inline;
@@ -117,6 +119,21 @@ impl<'a> Chains<'a> {
         let file = self.read(path).map_err(|why| vec![Diagnostic::error("costs", why)])?;
         let text = std::sync::Arc::clone(self.sources.text(file));
         self.costs.read(file, &text)
+    }
+
+    /// Reads cost profiles that the manifest names.
+    fn profiles(&mut self, all: &[(&str, Span)]) -> Result<(), Vec<Diagnostic>> {
+        for (path, span) in all {
+            self.profile(path).map_err(|mut found| {
+                for error in &mut found {
+                    if error.labels.is_empty() {
+                        *error = error.clone().label(*span, "");
+                    }
+                }
+                found
+            })?;
+        }
+        Ok(())
     }
 
     /// Reads a file, which may lie beside the manifest.
@@ -255,6 +272,7 @@ impl<'a> Chains<'a> {
             replicates,
             entries,
             flows,
+            waits: 0.0,
         }
     }
 }
@@ -262,16 +280,7 @@ impl<'a> Chains<'a> {
 impl Library for Chains<'_> {
     fn outline(&mut self, chain: &Click<'_>) -> Result<Outline, Vec<Diagnostic>> {
         let wrong = |why: String| vec![Diagnostic::error("manifest", why).label(chain.span, "")];
-        for (path, span) in &chain.costs {
-            self.profile(path).map_err(|mut found| {
-                for error in &mut found {
-                    if error.labels.is_empty() {
-                        *error = error.clone().label(*span, "");
-                    }
-                }
-                found
-            })?;
-        }
+        self.profiles(&chain.costs)?;
         let (file, inline) = match chain.text {
             Text::File(path) => (self.read(path).map_err(wrong)?, None),
             Text::Inline(text) => {
@@ -305,6 +314,16 @@ impl Library for Chains<'_> {
             read.push(Read { name, chain: made.chain, functions, traffic, frames });
         }
         Ok(outline)
+    }
+
+    fn hop(
+        &mut self,
+        words: &str,
+        bytes: f64,
+        costs: &[(&str, Span)],
+    ) -> Result<Hop, Vec<Diagnostic>> {
+        self.profiles(costs)?;
+        self.costs.hop(words, bytes).map_err(|why| vec![Diagnostic::error("costs", why)])
     }
 
     fn counters(&mut self, path: &str) -> Result<BTreeMap<String, u64>, String> {

@@ -237,8 +237,11 @@ pub(crate) fn task(args: &Place, are_wanted: bool) -> Result<Task, Failure> {
             && function.core_cycles != known.cycles
         {
             known.cycles = function.core_cycles;
-            known.is_guess = false;
-            known.cost = "as the manifest says".into();
+            known.is_guess &= function.waits > 0.0;
+            known.cost = match function.waits > 0.0 {
+                true => format!("{}, with hops to its process and back", known.cost),
+                false => "as the manifest says".into(),
+            };
         }
     }
     let name = rack.switches.keys().next().cloned().unwrap_or_default();
