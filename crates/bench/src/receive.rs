@@ -1,6 +1,7 @@
 //! The receiver: counts what arrives, and from the stamps in it what was lost, doubled or overtaken in transit, and how
 //! long packets took since they were due.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::DerefMut;
@@ -269,11 +270,12 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
         let count = self.batch.len();
         if count > 0 {
             // All of a batch came by now.
-            let (now, realtime) = (self.clocks.monotonic.now(), self.clocks.realtime.now());
+            let now = self.clocks.monotonic.now();
+            let realtime = LazyCell::new(|| self.clocks.realtime.now());
             for packet in self.batch.drain() {
                 let recorded = self.wake.is_none().then(|| packet.timestamp());
                 let arrival = |clock| match (clock, recorded) {
-                    (StampClock::Realtime, None) => Some(realtime),
+                    (StampClock::Realtime, None) => Some(*realtime),
                     (StampClock::Monotonic, None) => Some(now),
                     _ => self.clocks.arrival(clock, recorded),
                 };

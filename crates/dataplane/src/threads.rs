@@ -1,6 +1,7 @@
 //! Which CPUs threads run on.
 
 use std::cell::Cell;
+use std::num::NonZeroU64;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -57,6 +58,11 @@ pub(crate) fn pin(cpu: usize) {
     set.set(cpu);
     // A CPU that is not there was refused before.
     let _ = sched_setaffinity(None, &set);
+}
+
+/// Has the kernel wake this thread when a time has come, and not up to 50 µs later, as is usual.
+pub(crate) fn be_punctual() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// The CPUs that this process may use.

@@ -21,7 +21,7 @@ use crate::change::{Handover, Plan, TakenOver};
 use crate::router::{Rest, Router};
 use crate::stats::Holding;
 use crate::thread_owned;
-use crate::threads::{SPARE, Spare, pin};
+use crate::threads::{SPARE, Spare, be_punctual, pin};
 pub use crate::threads::{aside, cpus};
 use crate::wake::Mailbox;
 
@@ -179,6 +179,7 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
 
 /// A thread's whole life once its router is made.
 fn live(mut router: Router, starts: &Receiver<Start>) {
+    be_punctual();
     let mut start = starts.recv();
     // It waits where it is to run: to wake a thread is faster than to move one that runs.
     if let Ok(Start::Soon(cpu, ready)) = start {

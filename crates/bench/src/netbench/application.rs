@@ -605,7 +605,9 @@ impl Application<'_> {
                 Some(left) if left > AWAKE => {
                     waiting.wait(Duration::from_nanos(left - AWAKE).min(LOOK));
                 }
-                Some(_) => std::thread::yield_now(),
+                // Others may have the CPU that it shares.
+                Some(_) if self.options.polling == Polling::Sleep => std::thread::yield_now(),
+                Some(_) => std::hint::spin_loop(),
                 None if is_sent => waiting.wait(LOOK),
                 None => {}
             }

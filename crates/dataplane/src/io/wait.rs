@@ -30,6 +30,8 @@ pub enum Polling {
 /// The shortest and the longest busy while.
 const SHORTEST: Duration = Duration::from_micros(4);
 const LONGEST: Duration = Duration::from_micros(200);
+/// How long it takes to wake up, or a little more: measured on a virtual machine.
+const WAKING: Duration = Duration::from_micros(20);
 /// How long devices that wake nobody are left alone.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -57,6 +59,14 @@ impl Waiter {
         self.idle = None;
         if std::mem::take(&mut self.napped) {
             self.busy = (self.busy * 4).min(LONGEST);
+        }
+    }
+
+    /// How long to wait at most for being awake when so much time has passed.
+    pub fn ahead_of(&self, left: Duration) -> Duration {
+        match self.polling {
+            Polling::Adaptive => left.saturating_sub(WAKING),
+            Polling::Busy | Polling::Sleep => left,
         }
     }
 

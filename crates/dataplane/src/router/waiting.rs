@@ -51,7 +51,9 @@ impl Router {
             let waiter = &mut self.waiter;
             self.clock.wait(until, &mut |left, own| {
                 on.extend(own);
-                waiter.wait(&on, polled, left.unwrap_or(PATIENCE).min(PATIENCE));
+                let left = left.filter(|left| *left < PATIENCE);
+                let longest = left.map_or(PATIENCE, |left| waiter.ahead_of(left));
+                waiter.wait(&on, polled, longest);
             });
         } else if let Some(time) = until {
             thread_owned::release();
