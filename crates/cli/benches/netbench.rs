@@ -112,6 +112,7 @@ fn client(arguments: &Arguments) {
                 touches: false,
                 seconds: Some(arguments.seconds),
                 polling: Polling::Busy,
+                eal: None,
                 stream: 0,
             };
             let frames = Rc::default();

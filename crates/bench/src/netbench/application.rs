@@ -606,8 +606,10 @@ impl Application<'_> {
                     waiting.wait(Duration::from_nanos(left - AWAKE).min(LOOK));
                 }
                 // Others may have the CPU that it shares.
-                Some(_) if self.options.polling == Polling::Sleep => std::thread::yield_now(),
-                Some(_) => std::hint::spin_loop(),
+                Some(_) => match self.options.polling {
+                    Polling::Sleep | Polling::Yield => std::thread::yield_now(),
+                    Polling::Adaptive | Polling::Busy => std::hint::spin_loop(),
+                },
                 None if is_sent => waiting.wait(LOOK),
                 None => {}
             }

@@ -66,7 +66,7 @@ impl Waiter {
     pub fn ahead_of(&self, left: Duration) -> Duration {
         match self.polling {
             Polling::Adaptive => left.saturating_sub(WAKING),
-            Polling::Busy | Polling::Sleep => left,
+            Polling::Busy | Polling::Yield | Polling::Sleep => left,
         }
     }
 
