@@ -83,6 +83,8 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
         let (active, passive): (Vec<usize>, Vec<usize>) =
             (0..2 * pairs).partition(|port| role(*port).is_active());
         let first = passive.len();
+        // Who is sent to begins before, and waits for who sends: DPDK takes seconds to start on a busy host.
+        let ahead = if carrier.is_dpdk() { 8.0 } else { 2.0 };
         for (at, port) in passive.into_iter().chain(active).enumerate() {
             if at == first {
                 text += "sleep 1  # who is sent to is there\n";
@@ -96,8 +98,7 @@ fn lines(request: &Request, cell: &Cell) -> Result<String, String> {
                 pair: port / 2,
                 rate: if is_client { Some(cell.latency_rate) } else { cell.rate },
                 burst: if is_client { cell.latency_burst } else { cell.burst },
-                // Who is sent to begins before, and waits for who sends.
-                seconds: cell.seconds + if role.is_active() { 0.0 } else { 2.0 },
+                seconds: cell.seconds + if role.is_active() { 0.0 } else { ahead },
                 opened: ends.opened(&*fabric, folder, port),
             };
             let mut command = Command::new("ip");
