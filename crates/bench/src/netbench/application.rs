@@ -277,9 +277,9 @@ pub fn run_over(
 /// What DPDK is started with: no card, pages of the usual size, which the other end of a device shares, and no files.
 pub const EAL: &str = "--no-pci --no-huge -m 128 --no-shconf --no-telemetry";
 
-/// The real-time priority of applications that take turns on a CPU, and of what they hear their orders by.
+/// The real-time priority of applications that take turns on a CPU.
 const TURNS: u32 = 1;
-/// As [`TURNS`].
+/// The real-time priority of the thread that hears orders for an application that takes turns on a CPU: it is heard at once.
 pub const ABOVE_TURNS: u32 = 2;
 
 /// Gives the calling thread a real-time priority (FIFO). Threads of one priority take turns at once when they yield, while the
