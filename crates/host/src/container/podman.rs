@@ -1,7 +1,8 @@
 //! `podman`, which has runc start containers. It has all files of its own in the journal's folder, and asks no registry.
 
 use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -41,6 +42,12 @@ fn short(why: Failure) -> Failure {
 /// else's.
 fn short_folder(mark: &str) -> PathBuf {
     Path::new("/tmp").join(group(mark))
+}
+
+/// Whether a folder is this user's, and no link.
+fn is_own(folder: &Path) -> bool {
+    let of = std::fs::symlink_metadata(folder);
+    of.is_ok_and(|of| of.is_dir() && of.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// The process whose number a file has.
@@ -89,8 +96,11 @@ impl Podman {
         let state = Self::state(&container.journal);
         std::fs::create_dir_all(&state).map_err(Failure::at(&state))?;
         let short = short_folder(&container.mark);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&short);
-        made.map_err(Failure::at(&short))?;
+        match DirBuilder::new().mode(0o700).create(&short) {
+            // Of another container: what others made there is not used.
+            Err(why) if why.kind() == ErrorKind::AlreadyExists && is_own(&short) => {}
+            made => made.map_err(Failure::at(&short))?,
+        }
         // What its monitors start ends with the rest, too.
         let variables = format!("\"{MARK}={}\", \"PATH={PATH}\"", container.mark);
         let text = format!(
