@@ -110,6 +110,9 @@ const OF_APPLICATIONS: [&str; 8] = [
     "CAP_PERFMON",
 ];
 
+/// Tasks beyond an NF's threads: a runtime has some until it starts the NF.
+const TASKS: u32 = 24;
+
 /// File systems in memory that containers can write to: where, and their options.
 const IN_MEMORY: [(&str, &[&str]); 3] = [
     ("/dev", &["nosuid", "noexec", "mode=755", "size=64k"]),

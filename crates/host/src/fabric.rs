@@ -544,9 +544,9 @@ impl Running {
     }
 }
 
-/// How long a process may take until it listens, and the time between looks.
+/// How long a process may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// As [`PATIENCE`].
+/// The time between looks whether it does.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits until a process of a fabric listens at a socket.

@@ -1,7 +1,7 @@
 //! A matrix: the values that each parameter of a cell has. Each combination is a cell.
 
 use host::container;
-use host::fabric::{self, Fabric};
+use host::fabric::{self, Ends, Fabric};
 
 use super::values::{Rates, Values};
 use super::{Carrier, Cell, Direction, Peer, SIZES, What};
@@ -165,11 +165,13 @@ impl Matrix {
                 return Ok(ELSEWHERE.map(str::to_string).into());
             }
             let ios = self.carriers()?;
-            // Without a choice, all have the same.
-            let ios =
-                if ios.is_empty() { vec![USUAL.parse().unwrap_or(Carrier::Tap)] } else { ios };
+            // Without a choice, what is measured by all of them is comparable.
+            let mut wanted: Vec<Ends> = ios.iter().map(Carrier::ends).collect();
+            if wanted.is_empty() {
+                wanted.push(Ends::Interfaces);
+            }
             let here = fabric::all().into_iter().filter(|fabric| {
-                let takes = ios.iter().any(|io| fabric.ends().contains(&io.ends()));
+                let takes = fabric.ends().iter().any(|of| wanted.contains(of));
                 takes && fabric.is_tested() && fabric.look().is_ok()
             });
             let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
@@ -302,9 +304,6 @@ impl Matrix {
         Ok(cells)
     }
 }
-
-/// How packets are carried if nothing is said, at switches whose ports are interfaces.
-const USUAL: &str = "af-packet-mmsg";
 
 /// Whether applications can be in containers with files of their own.
 fn is_inside(io: &str) -> bool {

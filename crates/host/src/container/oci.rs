@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Container, IN_MEMORY, Runtime, group, quietly, version_of};
+use super::{Container, IN_MEMORY, Runtime, TASKS, group, quietly, version_of};
 use crate::process::absent;
 use crate::{Failure, Journal, Process, cgroup};
 
@@ -17,9 +17,6 @@ pub(super) struct Oci {
     /// Whether it refuses control groups of version 1 where version 2 has controllers, too.
     takes_one_version: bool,
 }
-
-/// Tasks beyond an NF's threads: a runtime has some until it starts the NF.
-const TASKS: u32 = 24;
 
 /// A program that is to run without the control groups of version 2, in a mount namespace of its own.
 const WITHOUT_VERSION_2: &str = r#"umount /sys/fs/cgroup/unified && exec "$0" "$@""#;

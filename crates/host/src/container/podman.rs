@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, getrlimit};
 
 use super::oci::Oci;
-use super::{Container, IN_MEMORY, Runtime, group, quietly, version_of};
+use super::{Container, IN_MEMORY, Runtime, TASKS, group, quietly, version_of};
 use crate::process::{MARK, PATH, absent, run};
 use crate::{Failure, Journal, Process, cgroup};
 
@@ -18,9 +18,6 @@ pub(super) struct Podman;
 
 /// Processes and threads of one user at most: podman may have no more itself, whatever started it.
 const MOST_TASKS: u64 = 32_768;
-
-/// Tasks beyond an NF's threads: runc has some until it starts the NF.
-const TASKS: u32 = 24;
 
 /// The file of a container's folder that has what podman knows it by.
 const KNOWN: &str = "known";
