@@ -92,13 +92,21 @@ pub(crate) enum Broken {
 }
 
 /// Why an NF did not start.
-pub(crate) fn explain(name: &str, why: Trouble, process: &Process) -> Failure {
+pub(crate) fn explain(name: &str, why: Trouble, process: &Process, threads: u32) -> Failure {
     let text = match why {
         Trouble::Ended => {
             let ending =
                 process.ending_soon().unwrap_or_else(|| "it closed its standard input".into());
+            // What Go's own runtime ends with.
+            let hint = match threads == 1 && ending == "it exited with status 2" {
+                true => format!(
+                    " A program in Go needs `threads: {}`, as Go starts some by itself.",
+                    nf::sources::GO_THREADS
+                ),
+                false => String::new(),
+            };
             format!(
-                "the NF '{name}' ended before it was ready: {ending}; is it made with the NF runtime?"
+                "the NF '{name}' ended before it was ready: {ending}; is it made with the NF runtime?{hint}"
             )
         }
         Trouble::Silent => {
@@ -151,13 +159,18 @@ pub(crate) fn assemble(
         input: &regions[if copies { index } else { 0 }],
         own: copies.then(|| &regions[index + 1]),
     };
-    let start =
+    let mut logs = Vec::new();
+    let mut start =
         |seat: usize, environment: &dyn Environment| -> Result<(HostEnd, Running), Failure> {
             let nf = &spec.nfs[seat];
             let (line, socket) = HostEnd::pair().map_err(at)?;
             line.set_patience(PATIENCE).map_err(at)?;
             let output = match has_logs {
-                true => log::open(journal.folder(), &nf.name)?,
+                true => {
+                    let (output, written) = log::watched(journal.folder(), &nf.name)?;
+                    logs.push(written);
+                    output
+                }
                 false => [Stdio::inherit(), Stdio::inherit()],
             };
             let packets = Packets::Shared(socket);
@@ -175,16 +188,20 @@ pub(crate) fn assemble(
             }
         }
     }
-    let made = || -> Result<Vec<Names>, Failure> {
+    // Why it was not made, and whose fault that is.
+    let made = || -> Result<Vec<Names>, (Failure, Option<usize>)> {
         let all = || started.iter().enumerate();
-        let wrong =
-            |index: usize, why| explain(&spec.nfs[index].name, why, &started[index].1.process);
+        let wrong = |index: usize, why| {
+            let nf = &spec.nfs[index];
+            let process = &started[index].1.process;
+            (explain(&nf.name, why, process, nf.limits.threads), Some(index))
+        };
         for (index, (line, _)) in all() {
             line.attach(&offer(index)).map_err(|why| wrong(index, why))?;
         }
         // Who writes has it. From now on, nobody else can.
         for memory in pages.iter().chain(&regions).chain([&host_page]) {
-            memory.close_to_writers().map_err(at)?;
+            memory.close_to_writers().map_err(|why| (at(why), None))?;
         }
         for (index, (line, _)) in all() {
             let before = if index == 0 { &host_page } else { &pages[index - 1] };
@@ -194,7 +211,19 @@ pub(crate) fn assemble(
         }
         all().map(|(index, (line, _))| line.ready().map_err(|why| wrong(index, why))).collect()
     };
-    let names = made().inspect_err(|_| end(&started))?;
+    let names = made().map_err(|(why, seat)| {
+        end(&started);
+        // Nothing is printed any more; the log has it all when its thread has ended.
+        let written = seat.and_then(|seat| logs.get(seat));
+        let printed = seat.zip(written).and_then(|(seat, written)| {
+            let _ = written.recv_timeout(PATIENCE);
+            log::tail(journal.folder(), &spec.nfs[seat].name)
+        });
+        match printed {
+            Some(printed) => Failure::Impossible(format!("{why}\n  it printed: {printed}")),
+            None => why,
+        }
+    })?;
     let read = |memory: &Memory| Page::map(memory, false).map_err(at);
     let failed = Arc::new(AtomicBool::new(false));
     let chain = Chain {

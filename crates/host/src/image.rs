@@ -3,6 +3,8 @@
 mod elf;
 mod layout;
 mod pack;
+mod parts;
+mod python;
 mod unpack;
 
 use std::path::Path;

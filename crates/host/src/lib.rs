@@ -24,6 +24,7 @@ mod ovs;
 mod process;
 mod rack;
 pub mod scheduler;
+mod script;
 pub mod service;
 mod sys;
 pub mod tuning;

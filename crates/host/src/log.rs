@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
 
 use crate::Failure;
 
@@ -54,14 +55,23 @@ impl Log {
 
 /// Two ends of a log for a process that starts.
 pub(crate) fn open(folder: &Path, name: &str) -> Result<[Stdio; 2], Failure> {
+    watched(folder, name).map(|(output, _)| output)
+}
+
+/// The same, and what is closed when all that the process printed is written.
+pub(crate) fn watched(folder: &Path, name: &str) -> Result<([Stdio; 2], Receiver<()>), Failure> {
     let path = path(folder, name);
     let failed = |why| Failure::File(path.clone(), why);
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     let second = writer.try_clone().map_err(failed)?;
     let log = Log::open(&path)?;
-    let copy = move || drop(copy(reader, log));
+    let (end, ended) = channel();
+    let copy = move || {
+        let _ = copy(reader, log);
+        drop(end);
+    };
     std::thread::Builder::new().name("log".into()).spawn(copy).map_err(failed)?;
-    Ok([writer.into(), second.into()])
+    Ok(([writer.into(), second.into()], ended))
 }
 
 /// What was printed last, on a line.

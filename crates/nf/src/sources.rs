@@ -6,8 +6,24 @@ pub const C: [(&str, &str); 2] = [
     ("catena_nf.c", include_str!("../c/catena_nf.c")),
 ];
 
+/// The Python runtime: a module.
+pub const PYTHON: [(&str, &str); 1] = [("catena_nf.py", include_str!("../python/catena_nf.py"))];
+
+/// The Go runtime: the files of a package.
+pub const GO: [(&str, &str); 2] =
+    [("nf.go", include_str!("../go/nf.go")), ("attach.go", include_str!("../go/attach.go"))];
+
+/// The module of the Go runtime, and the oldest Go that builds it. The name leads to no server: nothing is loaded.
+pub const GO_MODULE: &str = "nf.catena/nf";
+
+/// What `go.mod` has of it.
+pub const GO_VERSION: &str = "1.19";
+
+/// Threads that Go's own runtime needs at most, beside the one that processes packets.
+pub const GO_THREADS: u32 = 16;
+
 /// The sources of this crate, for NFs that are built elsewhere.
-pub const RUST: [(&str, &str); 11] = [
+pub const RUST: [(&str, &str); 16] = [
     ("src/lib.rs", include_str!("lib.rs")),
     ("src/abi.rs", include_str!("abi.rs")),
     ("src/channel.rs", include_str!("channel.rs")),
@@ -18,6 +34,11 @@ pub const RUST: [(&str, &str); 11] = [
     ("c/catena_nf.h", include_str!("../c/catena_nf.h")),
     ("c/catena_nf.c", include_str!("../c/catena_nf.c")),
     ("c/acl.c", C_EXAMPLE),
+    ("python/catena_nf.py", PYTHON[0].1),
+    ("python/acl.py", PYTHON_EXAMPLE),
+    ("go/nf.go", GO[0].1),
+    ("go/attach.go", GO[1].1),
+    ("go/acl.go", GO_EXAMPLE),
     ("examples/acl.rs", EXAMPLE),
 ];
 
@@ -29,3 +50,9 @@ pub const C_EXAMPLE: &str = include_str!("../c/acl.c");
 
 /// The same in Rust.
 pub const EXAMPLE: &str = include_str!("../examples/acl.rs");
+
+/// The same in Python.
+pub const PYTHON_EXAMPLE: &str = include_str!("../python/acl.py");
+
+/// The same in Go.
+pub const GO_EXAMPLE: &str = include_str!("../go/acl.go");

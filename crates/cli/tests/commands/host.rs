@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const CATENA: &str = env!("CARGO_BIN_EXE_catena");
+pub(crate) const CATENA: &str = env!("CARGO_BIN_EXE_catena");
 
 /// A folder that goes with the test.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("catena-cli-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn catena(&self, words: &[&str]) -> Output {
+    pub(crate) fn catena(&self, words: &[&str]) -> Output {
         let mut command = Command::new(CATENA);
         // Who is not root has a place of their own.
         command.args(words).current_dir(&self.0).env("XDG_RUNTIME_DIR", &self.0);
@@ -23,20 +23,20 @@ impl Folder {
     }
 
     /// What it printed; it succeeded.
-    fn ok(&self, words: &[&str]) -> String {
+    pub(crate) fn ok(&self, words: &[&str]) -> String {
         let output = self.catena(words);
         let (out, errors) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{words:?}: {out}{errors}");
         out
     }
 
-    fn refused(&self, words: &[&str]) -> String {
+    pub(crate) fn refused(&self, words: &[&str]) -> String {
         let output = self.catena(words);
         assert!(!output.status.success(), "{words:?}: {}", text(&output.stdout));
         text(&output.stderr)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).unwrap();
     }
 }
@@ -47,11 +47,11 @@ impl Drop for Folder {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).display().to_string()
 }
 

@@ -16,6 +16,7 @@ mod graph;
 mod growth;
 mod host;
 mod keys;
+mod languages;
 mod load;
 mod nfs;
 mod offload;

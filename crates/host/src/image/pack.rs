@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use hmac_sha256::Hash;
 
 use super::elf::Elf;
 use super::layout::{Descriptor, Index, Platform, hex, kind};
-use super::{ABI_LABEL, ARCHITECTURE, Configuration, Manifest, RootFs, Run};
+use super::parts::{Parts, libraries};
+use super::{ABI_LABEL, ARCHITECTURE, Configuration, Manifest, RootFs, Run, python};
 use crate::cgroup::Groups;
 use crate::chain::{PATIENCE, explain};
 use crate::launch::{Environment, Native, Packets, Start};
+use crate::script::Script;
 use crate::{Failure, Journal, Limits};
 
 /// A program that becomes an image.
@@ -50,8 +52,13 @@ pub fn pack(program: &Program, to: &Path, journal: Journal) -> Result<Packed, Fa
     packed.and_then(|packed| taken.map(|_| packed))
 }
 
-fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failure> {
+/// Those of a program.
+fn parts(program: &Program) -> Result<Parts, Failure> {
     let path = &program.path;
+    let script = Script::of(path)?.filter(Script::is_python);
+    if let Some(script) = script {
+        return python::parts(&program.name, path, &program.arguments, &script);
+    }
     let wrong = |why: String| Failure::Impossible(format!("{}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(Failure::at(path))?;
     let elf = Elf::parse(&bytes).map_err(|why| wrong(why.to_string()))?;
@@ -61,31 +68,40 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
             elf.architecture
         )));
     }
-    if to.exists() {
-        return Err(taken(to, std::io::ErrorKind::AlreadyExists.into()));
-    }
-    if program.has_runtime {
-        greet(program, journal)?;
-    }
     let libraries = match &elf.loader {
         Some(loader) => libraries(loader, path)?,
         None => BTreeSet::new(),
     };
     let entry = format!("/usr/bin/{}", program.name);
+    Ok(Parts {
+        tried: (path.clone(), program.arguments.clone()),
+        files: vec![(path.clone(), entry.clone().into())],
+        entry: [entry].into_iter().chain(program.arguments.iter().cloned()).collect(),
+        libraries,
+        variables: Vec::new(),
+    })
+}
+
+fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failure> {
+    let Parts { tried, entry, files, libraries, variables } = parts(program)?;
+    if to.exists() {
+        return Err(taken(to, std::io::ErrorKind::AlreadyExists.into()));
+    }
+    if program.has_runtime {
+        greet(program, tried, journal)?;
+    }
     let mut layer = Layer::new();
-    layer.file(Path::new(&entry), &bytes)?;
-    for library in &libraries {
-        let bytes = std::fs::read(library).map_err(Failure::at(library))?;
-        layer.file(library, &bytes)?;
+    let libraries_there = libraries.iter().map(|library| (library.clone(), library.clone()));
+    for (here, there) in files.into_iter().chain(libraries_there) {
+        let bytes = std::fs::read(&here).map_err(Failure::at(&here))?;
+        layer.file(&there, &bytes)?;
     }
     for folder in MOUNTED {
         layer.folder(Path::new(folder))?;
     }
-    let variables = environment(&libraries);
-    let entrypoint = [entry.clone()].into_iter().chain(program.arguments.iter().cloned());
     let run = Run {
-        entrypoint: Some(entrypoint.collect()),
-        env: Some(variables),
+        entrypoint: Some(entry),
+        env: Some(environment(&libraries).into_iter().chain(variables).collect()),
         working_dir: Some("/".into()),
         labels: program
             .has_runtime
@@ -123,18 +139,22 @@ fn make(program: &Program, to: &Path, journal: &Journal) -> Result<Packed, Failu
 }
 
 /// Starts a program, and waits until it says which version of the ABI it has.
-fn greet(program: &Program, journal: &Journal) -> Result<(), Failure> {
+fn greet(
+    program: &Program,
+    (path, arguments): (PathBuf, Vec<String>),
+    journal: &Journal,
+) -> Result<(), Failure> {
     let wrong = |why| Failure::File(program.path.clone(), why);
     let (line, socket) = nf::HostEnd::pair().map_err(wrong)?;
     line.set_patience(PATIENCE).map_err(wrong)?;
     let output = [Stdio::null(), Stdio::inherit()];
-    let limits = Limits { threads: 16, ..Limits::default() };
+    let limits = Limits { threads: nf::sources::GO_THREADS, ..Limits::default() };
     let packets = Packets::Shared(socket);
     let start = Start { chain: 1, seat: 0, limits, packets, output };
-    let (path, arguments) = (program.path.clone(), program.arguments.clone());
     let environment = Native { program: path, arguments, groups: Groups::default() };
     let running = environment.start(start, journal)?;
-    let said = line.hello().map_err(|why| explain(&program.name, why, &running.process));
+    let said =
+        line.hello().map_err(|why| explain(&program.name, why, &running.process, limits.threads));
     running.destroy();
     said
 }
@@ -192,33 +212,6 @@ fn environment(libraries: &BTreeSet<PathBuf>) -> Vec<String> {
         variables.push(format!("LD_LIBRARY_PATH={}", all.join(":")));
     }
     variables
-}
-
-/// What a program's own loader would load for it here, and itself.
-fn libraries(loader: &str, program: &Path) -> Result<BTreeSet<PathBuf>, Failure> {
-    if !Path::new(loader).exists() {
-        return Err(Failure::Impossible(format!(
-            "{}: its loader {loader} is not on this host",
-            program.display()
-        )));
-    }
-    let listed = crate::run(Command::new(loader).arg("--list").arg(program), "")?;
-    let mut found = BTreeSet::from([PathBuf::from(loader)]);
-    for line in listed.lines() {
-        let (name, place) = line.trim().split_once(" => ").unwrap_or(("", line.trim()));
-        if place.starts_with("not found") {
-            return Err(Failure::Impossible(format!(
-                "{}: the shared library {name} is not found: install it, or name its folder in LD_LIBRARY_PATH",
-                program.display()
-            )));
-        }
-        let place = place.rsplit_once(" (0x").map_or(place, |(path, _)| path);
-        // The kernel's own has no file.
-        if place.starts_with('/') {
-            found.insert(PathBuf::from(place));
-        }
-    }
-    Ok(found)
 }
 
 /// A layer in the making.

@@ -12,6 +12,7 @@ use crate::cgroup::Groups;
 use crate::confine::User;
 use crate::manifest::Privilege;
 use crate::process::PATH;
+use crate::script::{self, Script};
 use crate::sys::{self, Confinement};
 use crate::{Failure, Journal, confine};
 
@@ -29,7 +30,8 @@ impl Environment for Native {
         let is_root = rustix::process::geteuid().is_root();
         // Kept until the program has started.
         let mut opened = None;
-        let path = match is_root && !is_open_to_all(&self.program) {
+        let script = Script::of(&self.program)?;
+        let path = match is_root && script.is_none() && !is_open_to_all(&self.program) {
             true => {
                 let file = File::open(&self.program).map_err(Failure::at(&self.program))?;
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -38,8 +40,28 @@ impl Environment for Native {
             }
             false => self.program.clone(),
         };
-        let mut command = Command::new(path);
-        command.arg0(&self.program).args(&self.arguments);
+        let mut command = match script {
+            // Its interpreter reads it, by its path, as the user that it becomes.
+            Some(script) => {
+                if let Some(closed) = script::closed(&self.program).filter(|_| is_root) {
+                    return Err(Failure::Impossible(format!(
+                        "{}: functions that root starts have users of their own, and not everybody can read {}: move \
+                         it, or `chmod o+rX` that",
+                        self.program.display(),
+                        closed.display()
+                    )));
+                }
+                let mut command = Command::new(script.interpreter);
+                command.args(script.arguments).arg(path);
+                command
+            }
+            None => {
+                let mut command = Command::new(path);
+                command.arg0(&self.program);
+                command
+            }
+        };
+        command.args(&self.arguments);
         command.env_clear().env("PATH", PATH).process_group(0);
         let user = if is_root { Some(User::take()?) } else { None };
         let (input, filters, descriptors, network, privileges) = match start.packets {
@@ -77,13 +99,8 @@ impl Environment for Native {
     }
 }
 
-/// Whether whoever it is may run a program: its file, and all folders above it. A script is not run but read, by its path.
+/// Whether whoever it is may run a program: its file, and all folders above it.
 fn is_open_to_all(program: &Path) -> bool {
-    let mut begin = [0; 2];
-    let read = |mut file: File| std::io::Read::read_exact(&mut file, &mut begin);
-    if File::open(program).and_then(read).is_ok() && begin == *b"#!" {
-        return true;
-    }
     let real = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
     real.ancestors().all(|path| path.metadata().is_ok_and(|of| of.permissions().mode() & 1 != 0))
 }
