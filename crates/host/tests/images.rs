@@ -1,5 +1,7 @@
 //! Chains with images: packed, started by each container runtime beside processes of this host, ended, and nothing of them left.
 
+extern crate nf as catena_nf;
+
 mod support;
 
 use std::path::{Path, PathBuf};

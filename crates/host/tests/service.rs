@@ -1,4 +1,6 @@
-//! Chains of real processes: numbered packets go through NFs in Rust and in C, which end, hang, and forge.
+//! Chains of real processes: numbered packets go through NFs in every language, which end, hang, and forge.
+
+extern crate nf as catena_nf;
 
 mod support;
 
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use catena_host::manifest::{Function, HandOff, Nf, Policy, Within};
 use catena_host::{Journal, Service};
+use support::languages::{LANGUAGES, What, function, passes};
 use support::{Folder, c, frame, in_order, is_root, left, number, run, rust, spec};
 
 #[test]
@@ -20,8 +23,8 @@ fn all_packets_go_through_chains_of_every_length_in_order() {
         for (hand_off, within, policy) in modes {
             let folder = Folder::new(&format!("order{length}{hand_off:?}{within:?}"));
             let nfs = (0..length).map(|at| {
-                let name = format!("nf{at}");
-                if at % 2 == 0 { rust(&name, "pass") } else { c(&name, "pass") }
+                let language = LANGUAGES[(at + length) % 4];
+                passes(language, &format!("nf{at}"), &folder)
             });
             let mut spec = spec(&folder, nfs.collect(), 2_000);
             (spec.hand_off, spec.within, spec.policy) = (hand_off, within, policy);
@@ -44,6 +47,8 @@ fn packets_are_dropped_by_reason_and_changed() {
             rust("third", "drop 3"),
             rust("in", "tag"),
             c("middle", "pass"),
+            passes("go", "go", &folder),
+            passes("python", "python", &folder),
             rust("out", "untag"),
         ];
         let mut spec = spec(&folder, nfs, 999);
@@ -63,14 +68,25 @@ fn packets_are_dropped_by_reason_and_changed() {
 
 #[test]
 fn an_nf_that_ends_or_hangs_is_replaced_and_loses_its_batch_alone() {
-    for (act, said_of) in [("end", "signal 6 ended it"), ("hang", "has kept a batch")] {
-        let folder = Folder::new(act);
+    for (language, act, said_of) in [
+        ("rust", "end", "signal 6 ended it"),
+        ("rust", "hang", "has kept a batch"),
+        ("go", "end", "exited with status 2"),
+        ("go", "hang", "has kept a batch"),
+        ("python", "end", "exited with status 1"),
+        ("python", "hang", "has kept a batch"),
+    ] {
+        let folder = Folder::new(&format!("{act}-{language}"));
         let acts = format!("{act} {} 1000", folder.path("once"));
-        let mut spec = spec(
-            &folder,
-            vec![c("before", "pass"), rust("acts", &acts), c("after", "pass")],
-            3_000,
-        );
+        let acting = match language {
+            "rust" => rust("acts", &acts),
+            _ => {
+                let nf = function(What::Same, language, &folder, &acts);
+                Nf { name: "acts".into(), ..nf }
+            }
+        };
+        let nfs = vec![c("before", "pass"), acting, passes("python", "after", &folder)];
+        let mut spec = spec(&folder, nfs, 3_000);
         spec.batch = Some(50);
         spec.timeout = Duration::from_millis(300);
         let (status, frames, said, _) = run(&folder, spec);

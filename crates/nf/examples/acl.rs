@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use catena_nf::{Batch, Counter, NetworkFunction, Reason, Setup};
 
-struct AccessList {
+/// Addresses that are denied.
+pub(crate) struct AccessList {
     denied: HashSet<Ipv4Addr>,
     seen: Counter,
     listed: Reason,

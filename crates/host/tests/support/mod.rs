@@ -1,7 +1,9 @@
-//! Chains of real processes: numbered packets go through NFs in Rust and in C, which end, hang, and forge.
+//! Chains of real processes: numbered packets go through NFs in every language, which end, hang, and forge.
 //!
 //! The test `nf_acts` is an NF where a host starts it: the program of the tests is run again for that.
 #![allow(dead_code, reason = "each program of tests uses some of it")]
+
+pub(crate) mod languages;
 
 use std::fs::File;
 use std::io::BufReader;

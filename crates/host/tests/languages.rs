@@ -1,0 +1,347 @@
+//! Runtimes in every language: the same functions process the same batches, also hostile ones. What they write is equal.
+//!
+//! The test is the host: it has the memory and the socket, and speaks the ABI to one process.
+
+extern crate nf as catena_nf;
+
+mod support;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+
+use catena_host::manifest::Function;
+use nf::{
+    Arrival, Counts, Extent, HostEnd, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble,
+    Verdict,
+};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use support::Folder;
+use support::languages::{LANGUAGES, What, function};
+
+/// How packets are given to a function.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    writes: bool,
+    copies: bool,
+}
+
+const MODES: [Mode; 4] = [
+    Mode { writes: true, copies: false },
+    Mode { writes: false, copies: false },
+    Mode { writes: true, copies: true },
+    Mode { writes: false, copies: true },
+];
+
+/// A packet of a round, as the one before passed or dropped it.
+#[derive(Clone, Debug)]
+struct Given {
+    arrival: Arrival,
+    verdict: Verdict,
+}
+
+/// A round: its packets, and how many the host says there are.
+#[derive(Clone, Debug)]
+struct Round {
+    packets: Vec<Given>,
+    count: u32,
+    state: State,
+}
+
+/// All that a function wrote.
+#[derive(Debug, PartialEq)]
+struct Wrote {
+    names: Names,
+    /// Of each round, at each position.
+    verdicts: Vec<Vec<Verdict>>,
+    counters: Vec<u64>,
+    counts: Counts,
+    bytes: Vec<u8>,
+}
+
+/// A function that runs, and what it shares with this test.
+struct Running {
+    child: Child,
+    wakes: [OwnedFd; 2],
+    host: Page,
+    before: Page,
+    page: Page,
+    input: Mapping,
+    own: Option<Mapping>,
+    names: Names,
+    _folder: Folder,
+}
+
+fn start(
+    what: What,
+    language: &str,
+    config: &str,
+    layout: Layout,
+    mode: Mode,
+) -> Result<Running, Trouble> {
+    let folder = Folder::new(&format!("{language}-{}", config.replace(['/', '\n', ' '], "_")));
+    let Function::Program(program, arguments) = function(what, language, &folder, config).function
+    else {
+        panic!("a program")
+    };
+    let memory = |length: usize| Memory::new("test", length).unwrap();
+    let (host_page, before_page, own_page) =
+        (memory(layout.page()), memory(layout.page()), memory(layout.page()));
+    let region = memory(layout.region());
+    let copy = mode.copies.then(|| memory(layout.region()));
+    let host = Page::map(&host_page, true).unwrap();
+    let before = Page::map(&before_page, true).unwrap();
+    let input = region.map(true).unwrap();
+    let wakes = [(); 2].map(|()| eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    let (line, socket) = HostEnd::pair().unwrap();
+    line.set_patience(std::time::Duration::from_secs(20)).unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(socket).stdout(Stdio::null());
+    let mut child = command.env("PATH", "/usr/local/bin:/usr/bin:/bin").spawn().unwrap();
+    drop(command);
+    let offer = Offer {
+        layout,
+        writes: mode.writes,
+        page: &own_page,
+        wake: wakes[0].as_fd(),
+        wake_next: wakes[1].as_fd(),
+        input: &region,
+        own: copy.as_ref(),
+    };
+    let ready = line.attach(&offer).and_then(|()| {
+        for memory in [&host_page, &before_page, &own_page, &region].into_iter().chain(&copy) {
+            memory.close_to_writers().unwrap();
+        }
+        line.begin(&offer, &host_page, &before_page, config)?;
+        line.ready()
+    });
+    if ready.is_err() {
+        assert!(!child.wait().unwrap().success(), "what refuses ends with an error");
+    }
+    Ok(Running {
+        names: ready?,
+        child,
+        wakes,
+        host,
+        before,
+        page: Page::map(&own_page, false).unwrap(),
+        input,
+        own: copy.map(|copy| copy.map(false).unwrap()),
+        _folder: folder,
+    })
+}
+
+impl Running {
+    fn wake(&self) {
+        rustix::io::write(&self.wakes[0], &1u64.to_ne_bytes()).unwrap();
+    }
+
+    /// Hands it the turn, and waits until it hands it on.
+    fn round(&mut self, number: u64, round: &Round) {
+        for (index, given) in round.packets.iter().enumerate() {
+            self.host.set_arrival(index as u32, given.arrival);
+            self.before.set_verdict(index as u32, given.verdict);
+        }
+        self.host.set_count(round.count);
+        let was = self.host.state();
+        self.host.set_state(round.state);
+        self.host.finish(number);
+        self.before.finish(number);
+        if round.state != State::Yield || was != State::Yield {
+            self.wake();
+        }
+        while self.page.round() != number {
+            assert!(self.child.try_wait().unwrap().is_none(), "it has ended");
+            let mut ready = [PollFd::new(&self.wakes[1], PollFlags::IN)];
+            // It may have looked at the state before that was changed, and woken nobody: the page says what is true.
+            poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 })).unwrap();
+        }
+    }
+
+    /// Has it process rounds, and end.
+    fn process(mut self, bytes: &[u8], rounds: &[Round]) -> Wrote {
+        self.input.bytes_mut(0, bytes.len()).copy_from_slice(bytes);
+        let mut verdicts = Vec::new();
+        for (number, round) in (1..).zip(rounds) {
+            self.round(number, round);
+            let all = 0..round.packets.len() as u32;
+            verdicts.push(all.map(|index| self.page.verdict(index)).collect());
+        }
+        self.host.set_state(State::Stop);
+        self.wake();
+        assert!(self.child.wait().unwrap().success());
+        let counts = self.page.counts();
+        let bytes = self.own.as_ref().unwrap_or(&self.input).bytes(0, bytes.len()).to_vec();
+        Wrote {
+            verdicts,
+            counters: (0..self.names.counters.len()).map(|of| self.page.counter(of)).collect(),
+            // These are times.
+            counts: Counts { busy: 0, out_of_turn: 0, ..counts },
+            bytes,
+            names: self.names.clone(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn arrival(random: &mut fastrand::Rng, buffer: u32) -> Arrival {
+    let (hash, time) = (random.u32(..), random.u64(..));
+    Arrival { buffer, hash, time, port: random.u16(..), group: random.u16(..) }
+}
+
+/// Rounds of a layout: empty, full, with packets as long as buffers, with some that were dropped before, and with what no host says.
+fn rounds(layout: Layout, random: &mut fastrand::Rng, state: State) -> Vec<Round> {
+    let Layout { buffers, buffer_size, capacity } = layout;
+    let mut all = Vec::new();
+    for kind in 0..8 {
+        let count = match kind {
+            0 => 0,
+            1 => 1,
+            2..=5 => capacity,
+            _ => random.u32(0..=capacity),
+        };
+        let packets = (0..count).map(|index| {
+            // Those of a round are in different buffers.
+            let mut arrival = arrival(random, index % buffers);
+            let head = random.u32(0..=buffer_size.min(65_535));
+            let mut extent =
+                Extent { head: head as u16, length: random.u32(0..=buffer_size - head) };
+            match kind {
+                // As long as a buffer, and of no length, at both ends.
+                2 => extent = Extent { head: 0, length: buffer_size },
+                3 => {
+                    let head = if index % 2 == 0 { 0 } else { buffer_size.min(65_535) as u16 };
+                    extent = Extent { head, length: 0 };
+                }
+                4 => {
+                    extent =
+                        Extent { head: 64, length: random.u32(60..=buffer_size.min(1_600) - 64) }
+                }
+                // Outside of a buffer, or of the region.
+                6 => match random.u8(..5) {
+                    0 => extent.length = buffer_size - head + 1,
+                    1 => extent.length = u32::MAX - random.u32(..70_000),
+                    2 => arrival.buffer = buffers,
+                    3 => arrival.buffer = u32::MAX,
+                    _ => {}
+                },
+                _ => {}
+            }
+            let verdict = match (kind, random.u8(..4)) {
+                (5, 0) => Verdict::Absent,
+                (5, 1) => Verdict::Drop(random.u16(..)),
+                _ => Verdict::Pass(extent),
+            };
+            Given { arrival, verdict }
+        });
+        let packets = packets.collect();
+        // A host that says more than there can be.
+        let count = if count == capacity && kind == 3 { u32::MAX } else { count };
+        all.push(Round { packets, count, state });
+    }
+    all
+}
+
+/// A round of frames of IPv4, some of them from addresses that are denied.
+fn frames(layout: Layout, random: &mut fastrand::Rng, bytes: &mut [u8]) -> Round {
+    let packet = |index: u32| {
+        let length = random.u32(0..=128);
+        let start = (index * layout.buffer_size) as usize + 128;
+        let frame = &mut bytes[start..start + length as usize];
+        frame.iter_mut().for_each(|byte| *byte = random.u8(..));
+        if let Some(kind) = frame.get_mut(12..14) {
+            kind.copy_from_slice(if random.u8(..8) == 0 { &[8, 6] } else { &[8, 0] });
+        }
+        if let Some(source) = frame.get_mut(26..30) {
+            source.copy_from_slice(&[10, 0, 0, random.u8(..4)]);
+        }
+        let verdict = Verdict::Pass(Extent { head: 128, length });
+        Given { arrival: arrival(random, index), verdict }
+    };
+    let packets: Vec<Given> = (0..layout.capacity).map(packet).collect();
+    Round { count: packets.len() as u32, packets, state: State::Baton }
+}
+
+const LAYOUTS: [Layout; 3] = [
+    Layout { buffers: 40, buffer_size: 256, capacity: 32 },
+    Layout { buffers: 1024, buffer_size: 2048, capacity: 1024 },
+    Layout { buffers: 5, buffer_size: 65_536, capacity: 4 },
+];
+
+#[test]
+fn the_same_functions_write_the_same_in_every_language() {
+    let mut random = fastrand::Rng::with_seed(11);
+    for (layout, mode) in LAYOUTS.into_iter().flat_map(|of| MODES.map(|mode| (of, mode))) {
+        let mut bytes: Vec<u8> =
+            std::iter::repeat_with(|| random.u8(..)).take(layout.region()).collect();
+        let mut all = rounds(layout, &mut random, State::Baton);
+        all.extend(rounds(layout, &mut random, State::Yield));
+        all.extend(rounds(layout, &mut random, State::Idle));
+        if layout.buffer_size == 2048 {
+            all.push(frames(layout, &mut random, &mut bytes));
+        }
+        let acl = "deny 10.0.0.1\n\n  deny 10.0.0.3\n";
+        for (what, config) in [(What::Same, "count 3"), (What::Same, "rewrite"), (What::Acl, acl)] {
+            let by = |language: &str| {
+                let function = start(what, language, config, layout, mode);
+                let function = function.unwrap_or_else(|why| panic!("{language}: {why:?}"));
+                function.process(&bytes, &all)
+            };
+            let expected = by(LANGUAGES[0]);
+            for language in &LANGUAGES[1..] {
+                let found = by(language);
+                assert_eq!(expected.names, found.names, "{language}");
+                for (number, (one, other)) in
+                    expected.verdicts.iter().zip(&found.verdicts).enumerate()
+                {
+                    assert_eq!(
+                        one, other,
+                        "{language}, {config}, round {number}, {mode:?}, {layout:?}"
+                    );
+                }
+                let [one, other] = [&expected, &found].map(|of| (&of.counters, of.counts));
+                assert_eq!(one, other, "{language}, {config}, {mode:?}, {layout:?}");
+                assert!(
+                    expected.bytes == found.bytes,
+                    "{language}, {config}, {mode:?}, {layout:?}"
+                );
+            }
+            // All of it happened.
+            let counts = expected.counts;
+            assert_eq!(counts.batches, all.len() as u64);
+            assert!(counts.malformed > 0 && counts.passed > 0);
+            assert_eq!(counts.received, counts.passed + counts.dropped + counts.malformed);
+            let is_due = |of: &u64| *of > 0 || (config == "rewrite" && !mode.writes);
+            let has_frames = what != What::Acl || layout.buffer_size == 2048;
+            assert!(!has_frames || expected.counters.iter().all(is_due), "{expected:?}");
+            assert!(
+                counts.dropped > 0 || !has_frames || layout.capacity < 32,
+                "{config} {mode:?} {layout:?}"
+            );
+            assert!(mode.writes || mode.copies || expected.bytes == bytes);
+        }
+    }
+}
+
+#[test]
+fn functions_are_refused_alike_in_every_language() {
+    let (layout, mode) = (LAYOUTS[0], MODES[0]);
+    for (config, expected) in [
+        ("odd", "no act 'odd'"),
+        ("name", "'bad name' is no name, or one too many"),
+        ("many", "'c64' is no name, or one too many"),
+    ] {
+        for language in LANGUAGES {
+            match start(What::Same, language, config, layout, mode) {
+                Err(Trouble::Refused(why)) => assert_eq!(why, expected, "{language}"),
+                Err(why) => panic!("{language}: {why:?}"),
+                Ok(_) => panic!("{language}: {config} is not refused"),
+            }
+        }
+    }
+}
