@@ -10,6 +10,7 @@ use std::process::Command;
 use catena_host::image::{Program, pack};
 use catena_host::manifest::{Function, Nf};
 use catena_host::{Failure, Journal, Limits};
+use support::languages::{What, function};
 use support::{Folder, c, in_c, in_order, left, number, run, rust, spec};
 
 /// The image of a program.
@@ -99,6 +100,29 @@ fn a_container_that_ends_or_hangs_is_replaced() {
         assert!(in_order(&frames));
         let found = (status.failures, status.lost_in_nf, frames.len());
         assert_eq!(found, (2, 20, 80), "{name}: {said:?}");
+        assert_eq!(left(&mark), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn functions_in_go_and_python_run_in_containers_of_every_runtime() {
+    let folder = Folder::new("languages");
+    let [in_go, in_python] = ["go", "python"].map(|language| {
+        let nf = function(What::Same, language, &folder, "pass");
+        let Function::Program(path, arguments) = &nf.function else { panic!("a program") };
+        with(nf.clone(), image(&folder, language, path, arguments).unwrap())
+    });
+    for name in RUNTIMES {
+        let nfs = vec![
+            with(in_python.clone(), by(name, &in_python.function)),
+            c("between", "pass"),
+            with(in_go.clone(), by(name, &in_go.function)),
+        ];
+        let (status, frames, said, mark) = run(&folder, spec(&folder, nfs, 1_000));
+        let status = status.unwrap_or_else(|why| panic!("{name}: {why} {said:?}"));
+        assert!(frames.iter().enumerate().all(|(at, of)| number(of) == at as u64), "{name}");
+        assert_eq!((frames.len(), status.failures), (1_000, 0), "{name}: {said:?}");
+        assert!(status.nfs.iter().all(|nf| nf.counters["seen"] == 1_000), "{name}");
         assert_eq!(left(&mark), [""; 0], "{name}");
     }
 }

@@ -58,9 +58,19 @@ struct Wrote {
     bytes: Vec<u8>,
 }
 
+/// The process of a function, which ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A function that runs, and what it shares with this test.
 struct Running {
-    child: Child,
+    child: Process,
     wakes: [OwnedFd; 2],
     host: Page,
     before: Page,
@@ -96,7 +106,7 @@ fn start(
     line.set_patience(std::time::Duration::from_secs(20)).unwrap();
     let mut command = Command::new(program);
     command.args(arguments).stdin(socket).stdout(Stdio::null());
-    let mut child = command.env("PATH", "/usr/local/bin:/usr/bin:/bin").spawn().unwrap();
+    let mut child = Process(command.env("PATH", "/usr/local/bin:/usr/bin:/bin").spawn().unwrap());
     drop(command);
     let offer = Offer {
         layout,
@@ -115,7 +125,7 @@ fn start(
         line.ready()
     });
     if ready.is_err() {
-        assert!(!child.wait().unwrap().success(), "what refuses ends with an error");
+        assert!(!child.0.wait().unwrap().success(), "what refuses ends with an error");
     }
     Ok(Running {
         names: ready?,
@@ -150,7 +160,7 @@ impl Running {
             self.wake();
         }
         while self.page.round() != number {
-            assert!(self.child.try_wait().unwrap().is_none(), "it has ended");
+            assert!(self.child.0.try_wait().unwrap().is_none(), "it has ended");
             let mut ready = [PollFd::new(&self.wakes[1], PollFlags::IN)];
             // It may have looked at the state before that was changed, and woken nobody: the page says what is true.
             poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 })).unwrap();
@@ -168,7 +178,7 @@ impl Running {
         }
         self.host.set_state(State::Stop);
         self.wake();
-        assert!(self.child.wait().unwrap().success());
+        assert!(self.child.0.wait().unwrap().success());
         let counts = self.page.counts();
         let bytes = self.own.as_ref().unwrap_or(&self.input).bytes(0, bytes.len()).to_vec();
         Wrote {
@@ -179,13 +189,6 @@ impl Running {
             bytes,
             names: self.names.clone(),
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
