@@ -72,6 +72,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("PPPoETunnel", "pppoe_tunnel.click", include_str!("../../../nf/pppoe_tunnel.click")),
     function("Redup", "redup.click", include_str!("../../../nf/redup.click")),
     function("Router", "router.click", include_str!("../../../nf/router.click")),
+    function("ThirdParty", "third_party.click", include_str!("../../../nf/third_party.click")),
     function("UrlFilter", "url_filter.click", include_str!("../../../nf/url_filter.click")),
     function(
         "VLANDetunnel",

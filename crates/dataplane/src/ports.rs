@@ -1,15 +1,17 @@
 //! A worker's devices, which outlive the chain that uses them: when one router replaces
 //! another, both have the same devices in their hands, and nothing is closed, opened or lost.
 
+use std::any::Any;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::configure::{Devices, WorkerShare};
+use elements::process::ProcessSpec;
 use elements::device::{Device, DeviceRequest, Event, OwnedPorts, Received, Wake};
 use net::{Batch, Pool};
 
-use crate::io::Bindings;
+use crate::io::{Bindings, Process};
 use crate::thread_owned::ThreadOwned;
 
 /// Opens devices that can go from thread to thread.
@@ -29,6 +31,14 @@ pub trait Opener: Send {
     /// # Errors
     /// A message that says why not.
     fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String>;
+
+    /// Has a program run. Unless an implementation does so, there are none.
+    ///
+    /// # Errors
+    /// A message that says why it cannot.
+    fn start(&mut self, _: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        Err("no programs are started here".into())
+    }
 }
 
 /// What distinguishes devices: interfaces by name and direction, files to write by their path; and
@@ -39,6 +49,8 @@ struct Open {
     opener: Box<dyn Opener>,
     devices: HashMap<Key, ThreadOwned<Box<dyn Device + Send>>>,
     texts: HashMap<String, ThreadOwned<Box<dyn Write + Send>>>,
+    /// Programs that run, by their names.
+    processes: HashMap<String, Arc<dyn Process>>,
 }
 
 /// The devices of a worker. Clones are of the same ones.
@@ -50,6 +62,7 @@ pub struct Ports(Arc<Mutex<Open>>);
 pub struct InUse {
     devices: HashSet<Key>,
     texts: HashSet<String>,
+    processes: HashSet<String>,
     /// Elements, and the names of the interfaces that they asked for.
     interfaces: Vec<(String, String)>,
 }
@@ -83,7 +96,12 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Ports {
     /// No devices yet.
     pub fn new(opener: Box<dyn Opener>) -> Self {
-        let open = Open { opener, devices: HashMap::new(), texts: HashMap::new() };
+        let open = Open {
+            opener,
+            devices: HashMap::new(),
+            texts: HashMap::new(),
+            processes: HashMap::new(),
+        };
         Self(Arc::new(Mutex::new(open)))
     }
 
@@ -106,12 +124,14 @@ impl Ports {
 
     /// Closes what is not in use.
     pub fn close_all_but(&self, in_use: &InUse) {
-        let closed: (Vec<_>, Vec<_>) = {
+        let closed: (Vec<_>, Vec<_>, Vec<_>) = {
             let mut open = lock(&self.0);
             let devices: Vec<_> =
                 open.devices.extract_if(|key, _| !in_use.devices.contains(key)).collect();
             let texts = open.texts.extract_if(|path, _| !in_use.texts.contains(path)).collect();
-            (devices, texts)
+            let processes =
+                open.processes.extract_if(|name, _| !in_use.processes.contains(name)).collect();
+            (devices, texts, processes)
         };
         // Closing takes its time; nobody waits for it.
         drop(closed);
@@ -189,6 +209,21 @@ impl Devices for Attachment {
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
         Ok(Box::new(self.share_text(path)?))
+    }
+
+    fn start(&mut self, spec: &ProcessSpec) -> Result<Box<dyn Any>, String> {
+        let mut open = lock(&self.ports.0);
+        let name = spec.name();
+        let process = match open.processes.get(&name) {
+            Some(process) => Arc::clone(process),
+            None => {
+                let process = open.opener.start(spec)?;
+                open.processes.insert(name.clone(), Arc::clone(&process));
+                process
+            }
+        };
+        self.in_use.processes.insert(name);
+        Ok(Box::new(process))
     }
 }
 
@@ -274,6 +309,10 @@ impl Opener for Bindings {
     fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String> {
         self.create_text(path)
     }
+
+    fn start(&mut self, spec: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        self.start_process(spec)
+    }
 }
 
 /// Opens the devices of a worker that is not the first. What can be read once only, captures and
@@ -319,6 +358,10 @@ impl Opener for FurtherOpener {
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String> {
         Ok(Box::new(self.first.attach().share_text(path)?))
+    }
+
+    fn start(&mut self, spec: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        self.bindings.start_process(spec)
     }
 }
 

@@ -11,6 +11,7 @@ use ir::{Diagnostic, FileId, Processing, Sources, Span, nearest};
 use crate::argument::FromArgument;
 use crate::device::{Device, DeviceRequest};
 use crate::names::Names;
+use crate::process::ProcessSpec;
 
 pub use zeroize::Zeroizing;
 
@@ -611,6 +612,15 @@ pub trait Devices {
         Ok(Box::new(std::io::sink()))
     }
 
+    /// Has a program run that packets go through, as long as what is returned is kept. Unless an implementation does
+    /// so, none runs.
+    ///
+    /// # Errors
+    /// A message that says why it cannot run.
+    fn start(&mut self, _: &ProcessSpec) -> Result<Box<dyn Any>, String> {
+        Ok(Box::new(()))
+    }
+
     /// Opens what the element of this full name asks for.
     ///
     /// # Errors
@@ -653,6 +663,18 @@ impl<'a> Initialize<'a> {
     pub fn create(&mut self, path: &str, span: Span) -> Result<Box<dyn std::io::Write>, Failed> {
         self.devices.create(path).map_err(|why| {
             self.report(Diagnostic::error("device", format!("{path}: {why}")).label(span, ""));
+            Failed
+        })
+    }
+
+    /// Has a program run that packets go through, as long as what is returned is kept; `span` is where the
+    /// configuration names it.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why it cannot run.
+    pub fn start(&mut self, spec: &ProcessSpec, span: Span) -> Result<Box<dyn Any>, Failed> {
+        self.devices.start(spec).map_err(|why| {
+            self.report(Diagnostic::error("process", why).label(span, ""));
             Failed
         })
     }

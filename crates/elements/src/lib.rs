@@ -15,6 +15,7 @@ pub mod flow_code;
 pub mod interpreted;
 pub mod listing;
 pub mod names;
+pub mod process;
 pub mod registry;
 pub mod rule_packets;
 pub mod selector;

@@ -130,6 +130,7 @@ macro_rules! classes {
             control::address_info::PortInfo,
             plumbing::print::Print,
             queue::round_robin_sched::PrioSched,
+            io::process::Process,
             ip6::protocol_translator46::ProtocolTranslator46,
             ip6::protocol_translator64::ProtocolTranslator64,
             plumbing::null::PullNull,

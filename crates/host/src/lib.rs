@@ -7,6 +7,7 @@
 // One file allows itself `unsafe`: `cargo xtask tidy` says which, and why.
 #![deny(unsafe_code)]
 
+mod beside;
 mod cgroup;
 mod chain;
 mod confine;
@@ -29,6 +30,7 @@ pub mod service;
 mod sys;
 pub mod tuning;
 
+pub use beside::{Hear, Programs};
 pub use confine::Limits;
 pub use failure::Failure;
 pub use journal::{Gone, Journal, Opened};

@@ -469,7 +469,7 @@ const MEMORY: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 40;
 const ELEMENTS: Limits = Limits { memory: 1 << 30, threads: 4 };
 
 /// What programs between interfaces may use if nothing is said: they have processes, too.
-const PROGRAMS: Limits = Limits { memory: 512 << 20, threads: 64 };
+pub(crate) const PROGRAMS: Limits = Limits { memory: 512 << 20, threads: 64 };
 
 /// Threads of an NF at most.
 const MOST_THREADS: u32 = 1024;
@@ -497,7 +497,7 @@ fn limits(nf: &written::Nf, found: &mut Reading) -> Limits {
 }
 
 /// The container runtime of images, if nothing is said.
-const RUNTIME: &str = "runc";
+pub(crate) const RUNTIME: &str = "runc";
 
 /// The container runtime of an NF; one of the chain is for all images.
 fn runtime(nf: &written::Nf, of_chain: Option<&Spanned<String>>, found: &mut Reading) -> String {

@@ -32,6 +32,9 @@ pub use control::{Client, NfStatus, Request, Status};
 use linked::Linked;
 use mover::Mover;
 
+/// The name of a service's socket, in the folder of its journal.
+pub const SOCKET: &str = "control.sock";
+
 /// Packets of a batch where the manifest does not say, to begin with.
 const BATCH: u32 = 32;
 

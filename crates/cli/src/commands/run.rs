@@ -17,8 +17,8 @@ use dataplane::change::{ElementPlan, Fate};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::{
-    Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces,
-    MOST_GROUPS, Polling,
+    Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces, Launcher,
+    MOST_GROUPS, Polling, Process, Processes,
 };
 use dataplane::ports::Ports;
 use dataplane::stats::Interval;
@@ -32,6 +32,8 @@ use engine::privileges::User;
 use engine::session::{Cut, Path, system_seed};
 use engine::supervision::{Cause, Ended, Handle, Observer, Supervision};
 use engine::{Error, Findings, control, system_calls};
+use elements::process::ProcessSpec;
+use host::Programs;
 use view::diagnostics;
 use view::summary::Summary;
 use view::table::grouped;
@@ -545,6 +547,35 @@ fn what_is_lost(changed: &Changed) -> String {
     text
 }
 
+/// What starts the programs of a chain, if this run may.
+fn processes(run: &Run) -> Processes {
+    let option = match (run.user.is_some(), run.seccomp) {
+        (true, _) => Some("--user"),
+        (_, true) => Some("--seccomp"),
+        _ => None,
+    };
+    if let Some(option) = option {
+        return Processes::new(Arc::new(Unprivileged(option)));
+    }
+    let folder = std::path::Path::new(&run.file).parent().map(PathBuf::from).unwrap_or_default();
+    let log = run.log;
+    let hear = Box::new(move |line: &str| log.info(line));
+    Processes::new(Arc::new(Programs::new(super::host::folder(), folder, hear)))
+}
+
+/// Starts no programs, as this option of the run leaves no rights to.
+struct Unprivileged(&'static str);
+
+impl Launcher for Unprivileged {
+    fn start(&self, _: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        Err(format!(
+            "programs are started by root, and with {} nothing is: start the program by `catena host up`, and bind its \
+             interfaces",
+            self.0
+        ))
+    }
+}
+
 /// Runs the command.
 pub(crate) fn main(run: &Run) -> ExitCode {
     let interfaces = Interfaces::default();
@@ -597,6 +628,8 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let configuration = Configuration::read(&run.file, &elaboration)?;
     run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
+    let processes = processes(run);
+    bindings.processes = Some(processes.clone());
     let topology = run.topology.as_deref();
     let behind = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
     let (cut, ahead) = behind.map_or((None, None), |(cut, ahead)| (Some(cut), ahead));
@@ -643,12 +676,13 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose();
     let metrics = metrics.map_err(|why| format!("--metrics: {why}"))?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
-    let left = (interfaces.clone(), control.as_ref().map(ControlSocket::file));
+    let left = (interfaces.clone(), control.as_ref().map(ControlSocket::file), processes.clone());
     let hangs_up = control.is_some() || bindings.is_live();
     let handle = Handle::default();
     let signals = Signals::catch(handle.clone(), hangs_up, move || {
-        let (interfaces, socket) = left;
+        let (interfaces, socket, processes) = left;
         interfaces.leave();
+        processes.end();
         files.remove_all();
         socket.iter().for_each(|socket| socket.remove());
     });
@@ -727,6 +761,7 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     instance.close();
     // Whoever reads may take his time now.
     interfaces.leave();
+    processes.end();
     log::flush();
     print(&out);
     Ok(ended)

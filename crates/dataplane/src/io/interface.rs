@@ -22,6 +22,7 @@ use super::hand_off::HandOff;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain, in_words};
 use super::port::{MOST, Port, WorkerShare};
+use super::process::Process;
 use super::steering::{self, Steering};
 use super::sys;
 use super::tap::Tap;
@@ -246,6 +247,8 @@ pub(super) struct Interface {
     hand_offs: Mutex<Vec<Option<HandOff>>>,
     /// Set when it is closed, and as it was found.
     left: Arc<OnceLock<()>>,
+    /// The program whose interface is at its other end, which runs until this is closed.
+    pub(super) process: Option<Arc<dyn Process>>,
 }
 
 /// An interface that is there.
@@ -290,6 +293,7 @@ impl Interface {
             owned: Mutex::new(Vec::new()),
             hand_offs: Mutex::new(Vec::new()),
             left: Arc::default(),
+            process: None,
         };
         let dispatch_mode = interface.dispatch.mode();
         if dispatch_mode.hands_on() && workers > 1 {

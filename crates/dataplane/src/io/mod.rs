@@ -25,6 +25,7 @@ mod netdev;
 mod offload;
 mod packet_ring;
 mod port;
+mod process;
 mod replay;
 mod rings;
 mod steering;
@@ -39,6 +40,7 @@ mod xdp;
 pub use dpdk::swx;
 pub use xdp::{KernelProgram, Links, Loaded, Ran, Rejected, There, XdpMode};
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -46,6 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest};
+use elements::process::ProcessSpec;
 use net::pcap::{Format, LinkType, Options};
 
 use faults::Faulty;
@@ -57,6 +60,7 @@ use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
 pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags, dispatch_hash};
 pub use faults::{FaultInjection, Faults};
+pub use process::{Launcher, Process, Processes};
 pub use generator::{FloodedHash, Generator, Mix, Protocol, RuleList};
 pub use hand_off::{Giver, Taker, hand_off};
 pub use interface::{Choice, InterfaceSpec, Mode, driver};
@@ -126,6 +130,10 @@ pub struct Bindings {
     /// What DPDK's environment (EAL) is started with, when a device of DPDK's is opened; without
     /// files that other processes share if nothing is said.
     pub eal: Option<String>,
+    /// The programs that packets go through; without, there can be none.
+    pub processes: Option<Processes>,
+    /// How frames between the chain and these programs are carried: mode and batch, as in [`InterfaceSpec`].
+    pub process_io: (Option<Mode>, Option<usize>),
 }
 
 /// What is open on interfaces; clones are of the same. All of it is closed when no element has it
@@ -313,7 +321,10 @@ impl Bindings {
     /// Has an interface's frames carried in this I/O mode, or those of all interfaces that there is a
     /// choice for; where there is none, only the batch is chosen. Whether there is such an interface.
     pub fn choose(&mut self, choice: &Choice) -> bool {
-        let mut found = false;
+        let mut found = self.processes.is_some() && choice.interface.is_none();
+        if found {
+            self.process_io = (choice.mode, choice.batch);
+        }
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
             let Some(spec) = binding.interface_mut() else { continue };
             if choice.interface.as_ref().is_some_and(|name| *name != spec.interface()) {
@@ -364,7 +375,7 @@ impl Bindings {
     fn interface(
         &self,
         name: &str,
-        spec: &InterfaceSpec,
+        (spec, process): (&InterfaceSpec, Option<Arc<dyn Process>>),
         receives: bool,
     ) -> Result<Box<dyn Device + Send>, String> {
         let shared = &mut *self.shared();
@@ -379,10 +390,11 @@ impl Bindings {
                 let interfaces: HashSet<String> =
                     self.names().into_iter().map(|(_, interface)| interface).collect();
                 let sizes = (self.part.count, interfaces.len());
-                let receives = self.may_receive(spec);
+                let receives = process.is_some() || self.may_receive(spec);
                 let dispatch = self.dispatch.clone();
                 let eal = self.eal.as_deref();
-                let interface = Interface::open(spec, (sizes, receives), eal, dispatch)?;
+                let mut interface = Interface::open(spec, (sizes, receives), eal, dispatch)?;
+                interface.process = process;
                 let interface = Arc::new(interface);
                 shared.lines.push(match name == spec.name {
                     true => interface.describe(),
@@ -416,7 +428,7 @@ impl Bindings {
             return Ok(Box::new(uplink::Handle::new(open, uplink, receives)));
         }
         self.shared().lines.extend(uplink::narrow(&uplink.interface.name));
-        let device = self.interface(name, &uplink.interface, true)?;
+        let device = self.interface(name, (&uplink.interface, None), true)?;
         let wires = Arc::clone(&uplink.wires);
         let open = ThreadOwned::new(uplink::Shared::new(device, wires));
         self.shared().uplinks.insert(key, open.downgrade());
@@ -495,9 +507,24 @@ impl Bindings {
         }
     }
 
+    /// Has a program run.
+    ///
+    /// # Errors
+    /// A message that says why it cannot.
+    pub fn start_process(&self, spec: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        match &self.processes {
+            Some(processes) => processes.start(spec),
+            None => Err("programs of a chain are started by `catena run` alone".into()),
+        }
+    }
+
     /// Opens what a name is bound to.
     fn open_bound(&self, name: &str, receive: bool) -> Result<Box<dyn Device + Send>, String> {
         self.shared().asked.insert((name.to_string(), receive));
+        let named = |name: String, (mode, batch)| InterfaceSpec { name, mode, batch, shared: false };
+        if let Some((process, end)) = self.processes.as_ref().and_then(|all| all.find(name)) {
+            return self.interface(name, (&named(end, self.process_io), Some(process)), receive);
+        }
         let all = if receive { &self.inputs } else { &self.outputs };
         match (all.get(name), receive) {
             (Some(Binding::Capture(path)), true) => capture::Input::open(path),
@@ -513,16 +540,11 @@ impl Bindings {
             (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
                 Err(format!("'{name}' is bound to a source, which cannot be written to"))
             }
-            (Some(Binding::Interface(spec)), _) => self.interface(name, spec, receive),
+            (Some(Binding::Interface(spec)), _) => self.interface(name, (spec, None), receive),
             (Some(Binding::Uplink(uplink)), _) => self.uplink(name, uplink, receive),
             (None, _) if self.direct => {
-                let spec = InterfaceSpec {
-                    name: name.to_string(),
-                    mode: None,
-                    batch: None,
-                    shared: false,
-                };
-                self.interface(name, &spec, receive)
+                let spec = named(name.to_string(), (None, None));
+                self.interface(name, (&spec, None), receive)
             }
             (None, true) => Err(format!(
                 "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
@@ -539,6 +561,10 @@ impl Bindings {
 impl Devices for Bindings {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         Ok(self.open_device(request)?)
+    }
+
+    fn start(&mut self, spec: &ProcessSpec) -> Result<Box<dyn Any>, String> {
+        Ok(Box::new(self.start_process(spec)?))
     }
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {

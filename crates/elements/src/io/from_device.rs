@@ -15,13 +15,15 @@ use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::element_state::ElementState;
 use crate::io::from_dump::LinkType;
 use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_starts};
+use crate::io::process;
 use crate::token_bucket::TokenBucket;
 
 element! {
     /// FromDevice(DEVNAME [, KEYWORDS]) -- receives frames from an interface
     ///
     /// Pushes out the frames that the interface DEVNAME receives. What DEVNAME is bound to, the
-    /// command line says: an interface of the host, a capture file or a traffic generator. Frames
+    /// command line says: an interface of the host, a capture file or a traffic generator; `p.eth0` and `p.eth1`
+    /// are the interfaces of a Process `p`. Frames
     /// are marked as broadcast or multicast by their destination; one without a timestamp gets
     /// the present time. Frames that an interface lost are counted as dropped here, by reason.
     /// A frame that comes to several workers, a neighbour's answer, is counted by one of them.
@@ -47,7 +49,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// ToDevice, FromDump
+    /// ToDevice, FromDump, Process
     FromDevice {
         category: Io, ports: "0/1-2", processing: "a/h",
         boundary: Ingress,
@@ -88,7 +90,10 @@ fn interface(arguments: &mut Arguments<'_, '_>) -> (String, Span) {
         arguments.keyword_argument("DEVNAME").or_else(|| arguments.next_plain());
     let span = arguments.cx().span();
     match name {
-        Some(name) => (arguments.parse("DEVNAME", &name).unwrap_or_default(), name.span),
+        Some(name) => {
+            let device: String = arguments.parse("DEVNAME", &name).unwrap_or_default();
+            (process::device(&device, arguments.cx()).unwrap_or(device), name.span)
+        }
         None => (arguments.required("DEVNAME"), span),
     }
 }
@@ -356,8 +361,8 @@ element! {
     /// ToDevice(DEVNAME [, KEYWORDS BURST]) -- sends frames on an interface
     ///
     /// Sends packets on the interface DEVNAME. What DEVNAME is bound to, the command line says: an
-    /// interface of the host or a capture file. Packets that were sent go to output 0, and those that could not be to output
-    /// 1, where these are connected.
+    /// interface of the host or a capture file; `p.eth0` and `p.eth1` are the interfaces of a Process `p`. Packets that were
+    /// sent go to output 0, and those that could not be to output 1, where these are connected.
     ///
     /// = KEYWORDS
     ///
@@ -373,7 +378,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// FromDevice, ToDump
+    /// FromDevice, ToDump, Process
     ToDevice {
         category: Io, ports: "1/0-2", processing: "a/h",
         boundary: Egress,

@@ -1,7 +1,6 @@
 //! What the manifest says of NFs that have interfaces.
 
-use std::net::IpAddr;
-
+use elements::process::{self, prefix, route};
 use ir::nearest;
 use ir::yaml::Reading;
 use rustix::thread::CapabilitySet;
@@ -10,7 +9,7 @@ use serde_saphyr::Spanned;
 use super::written;
 
 /// The interfaces of an NF: the one that packets of the chain come by, and the one that they leave by.
-pub(crate) const INTERFACES: [&str; 2] = ["eth0", "eth1"];
+pub(crate) use elements::process::INTERFACES;
 
 /// What the end of a chain begins with that is a link of its own.
 pub(crate) const LINK: &str = "veth:";
@@ -46,10 +45,15 @@ pub enum Privilege {
     Bind,
 }
 
-const PRIVILEGES: [(&str, Privilege); 3] =
-    [("net-admin", Privilege::Admin), ("net-raw", Privilege::Raw), ("net-bind", Privilege::Bind)];
+/// What they are, in the order of their names.
+const PRIVILEGES: [Privilege; 3] = [Privilege::Admin, Privilege::Raw, Privilege::Bind];
 
 impl Privilege {
+    /// The one of this name.
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        process::PRIVILEGES.iter().position(|known| *known == name).map(|at| PRIVILEGES[at])
+    }
+
     /// The capability's name.
     pub(crate) fn capability(self) -> &'static str {
         match self {
@@ -68,28 +72,6 @@ impl Privilege {
         };
         all.iter().map(one).collect()
     }
-}
-
-/// An address with the length of its prefix.
-fn prefix(text: &str) -> Option<String> {
-    let (address, length) = text.split_once('/')?;
-    let address: IpAddr = address.parse().ok()?;
-    let length: u8 = length.parse().ok()?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    (length <= longest).then(|| format!("{address}/{length}"))
-}
-
-/// A route: `default via A`, `PREFIX via A` or `PREFIX dev eth1`.
-fn route(text: &str) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let &[to, how, by] = words.as_slice() else { return None };
-    let to = if to == "default" { to.to_string() } else { prefix(to)? };
-    let by = match how {
-        "via" => by.parse::<IpAddr>().ok()?.to_string(),
-        "dev" if INTERFACES.contains(&by) => by.to_string(),
-        _ => return None,
-    };
-    Some(format!("{to} {how} {by}"))
 }
 
 /// Reads it.
@@ -127,10 +109,10 @@ pub(super) fn read(nf: &written::Nf, found: &mut Reading) -> Interfaces {
     }
     read.forward = nf.forward.as_ref().is_some_and(|forward| forward.value);
     for text in nf.privileges.iter().flat_map(|privileges| &privileges.value) {
-        match PRIVILEGES.iter().find(|(name, _)| *name == text.value) {
-            Some((_, privilege)) => read.privileges.push(*privilege),
+        match Privilege::find(&text.value) {
+            Some(privilege) => read.privileges.push(privilege),
             None => {
-                let names = PRIVILEGES.map(|(name, _)| name);
+                let names = process::PRIVILEGES;
                 let help = match nearest(&text.value, names) {
                     Some(near) => format!("'{near}'?"),
                     None => format!("one of {}", names.join(", ")),
@@ -154,28 +136,5 @@ fn refuse_one<T>(at: Option<&Spanned<T>>, what: &str, found: &mut Reading) {
     if let Some(at) = at {
         let help = "it is for programs between interfaces: `api: veth`";
         found.wrong(at, format!("`{what}` of an NF that has no interfaces"), Some(help.into()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn routes_are_those_of_ip() {
-        for good in ["default via 10.0.0.1", "10.0.0.0/8 via 10.0.0.1", "2001:db8::/32  dev eth1"] {
-            assert!(route(good).is_some(), "{good}");
-        }
-        for bad in [
-            "",
-            "default",
-            "default via x",
-            "10.0.0.0 via 10.0.0.1",
-            "10.0.0.0/33 via 10.0.0.1",
-            "default dev lo",
-            "default via 10.0.0.1\nlink del eth0",
-        ] {
-            assert!(route(bad).is_none(), "{bad}");
-        }
     }
 }

@@ -10,6 +10,7 @@ use dataplane::clock::RealClock;
 use dataplane::{ProgramUse, Rest, Router};
 use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest, Received};
+use elements::process::ProcessSpec;
 use engine::Disk;
 use engine::session::{self, Path, Setup};
 use ir::{Sources, has_errors};
@@ -86,6 +87,10 @@ impl Devices for Ports {
             DeviceRequest::Interface { .. } => Ok(Box::new(Port(Rc::clone(&self.0)))),
             _ => Err("elements of a host chain read and write no captures: its `io:` does".into()),
         }
+    }
+
+    fn start(&mut self, spec: &ProcessSpec) -> Result<Box<dyn std::any::Any>, String> {
+        Err(format!("{}: elements of a host chain start no programs: its `nfs:` do", spec.element))
     }
 
     fn create(&mut self, path: &str) -> Result<Box<dyn std::io::Write>, String> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use host::manifest::{Beside, is_name};
-use host::service::{Client, Log, Request, Status, log_path};
+use host::service::{Client, Log, Request, SOCKET, Status, log_path};
 use host::{Failure as Unmade, HostChain, Journal, Opened, Service, doctor};
 use ir::Sources;
 use view::table::{Table, grouped};
@@ -106,7 +106,7 @@ struct Doctor {
 }
 
 /// The folder of chains that run: root's, or the user's own.
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(own) if !rustix::process::geteuid().is_root() => {
             PathBuf::from(own).join("catena/host")
@@ -114,8 +114,6 @@ fn folder() -> PathBuf {
         _ => PathBuf::from("/run/catena/host"),
     }
 }
-
-const SOCKET: &str = "control.sock";
 
 /// The name of a chain: that of its file.
 fn name(chain: &str) -> Result<String, Failure> {

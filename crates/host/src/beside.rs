@@ -1,0 +1,192 @@
+//! Programs that packets of a chain go through, beside a process that runs the chain itself: each is a host chain of one
+//! function, between two interfaces that the chain has as devices.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::JoinHandle;
+
+use dataplane::io::{Launcher, Process};
+use elements::process::{Command, ProcessSpec};
+
+use crate::container;
+use crate::manifest::{
+    Beside, Fabric, Files, Function, HostChain, Interfaces, LINK, Nf, PROGRAMS, Privilege, RUNTIME, is_name,
+};
+use crate::service::{Handle, SOCKET, Service};
+use crate::{Journal, Opened};
+
+/// What the names of their folders begin with; the number of the process that runs the chain is behind.
+const PREFIX: &str = "run-";
+
+/// Hears what happens to programs.
+pub type Hear = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Starts programs beside a chain.
+pub struct Programs {
+    /// The folder of host chains.
+    folder: PathBuf,
+    /// Where relative paths of programs and images count from.
+    beside: PathBuf,
+    hear: Arc<Hear>,
+    swept: Once,
+    /// How many were started.
+    started: AtomicU32,
+}
+
+impl Programs {
+    /// None yet. `folder` is that of host chains; relative paths of programs count from `beside`.
+    pub fn new(folder: PathBuf, beside: PathBuf, hear: Hear) -> Self {
+        let hear = Arc::new(hear);
+        Self { folder, beside, hear, swept: Once::new(), started: AtomicU32::new(0) }
+    }
+
+    /// Takes down what processes left that a crash ended.
+    fn sweep(&self) {
+        let all = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let left = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+        for entry in left {
+            if let Ok(Opened::There(journal) | Opened::Left(journal)) = Journal::open(&entry.path()) {
+                let taken = journal.take_down();
+                let what = entry.file_name();
+                (self.hear)(&match taken {
+                    Ok(_) => format!("what a crash left of '{}' was taken down", what.display()),
+                    Err(why) => format!("what a crash left of '{}' stays: {why}", what.display()),
+                });
+            }
+        }
+    }
+
+    fn function(&self, command: &Command) -> Result<Function, String> {
+        let mut files = Beside { folder: self.beside.clone(), most: 0 };
+        let split = |words: &[String]| match words {
+            [path, arguments @ ..] => Ok((path.clone(), arguments.to_vec())),
+            [] => Err("nothing to run".to_string()),
+        };
+        match command {
+            Command::Program(words) => {
+                let (path, arguments) = split(words)?;
+                Ok(Function::Program(files.program(&path)?, arguments))
+            }
+            Command::Image(words, runtime) => {
+                let (path, arguments) = split(words)?;
+                let runtime = runtime.clone().unwrap_or_else(|| RUNTIME.into());
+                container::find_for_functions(&runtime)?;
+                Ok(Function::Image { path: files.image(&path)?, arguments, runtime })
+            }
+        }
+    }
+
+    /// The chain of a program between two links with these names.
+    fn chain(&self, spec: &ProcessSpec, name: &str, ends: &[String; 2]) -> Result<HostChain, String> {
+        let function = self.function(&spec.command)?;
+        let [input, output] = ends.clone().map(|end| format!("{LINK}{end}"));
+        let mut chain = HostChain::alone(name, function, String::new(), input, output);
+        chain.fabric = Fabric::Links("direct".into());
+        chain.core = spec.core;
+        let privileges = spec.privileges.iter().filter_map(|name| Privilege::find(name));
+        let mut limits = PROGRAMS;
+        limits.memory = spec.memory.unwrap_or(limits.memory);
+        limits.threads = spec.threads.unwrap_or(limits.threads);
+        chain.nfs[0] = Nf {
+            limits,
+            interfaces: Some(Interfaces {
+                addresses: spec.addresses.clone(),
+                routes: spec.routes.clone(),
+                forward: spec.forwards,
+                privileges: privileges.collect(),
+            }),
+            ..chain.nfs[0].clone()
+        };
+        Ok(chain)
+    }
+}
+
+/// The part of an element's name that people know it by: `ids` of `ids/process`, as a name of a chain.
+fn short(element: &str) -> String {
+    let name = element.rsplit_once('/').map_or(element, |(compound, _)| compound);
+    let good = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    name.chars().map(good).take(12).collect()
+}
+
+impl Launcher for Programs {
+    fn start(&self, spec: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
+        self.swept.call_once(|| self.sweep());
+        let (process, number) = (std::process::id(), self.started.fetch_add(1, Ordering::Relaxed));
+        let nf = short(&spec.element);
+        let name = format!("{PREFIX}{process}-{number}-{nf}");
+        debug_assert!(is_name(&name), "{name}");
+        let ends = ["a", "b"].map(|side| format!("ct{process:x}-{number:x}{side}"));
+        let chain = self.chain(spec, &nf, &ends)?;
+        let at = self.folder.join(&name);
+        let journal = Journal::begin(&at).map_err(|why| why.to_string())?;
+        let (started, starts) = channel();
+        let hear = Arc::clone(&self.hear);
+        let of = spec.element.clone();
+        let work = move || run(chain, journal, at.join(SOCKET), &started, &|line: &str| hear(&format!("{of}: {line}")));
+        let thread = std::thread::Builder::new().name(nf).spawn(work);
+        let thread = thread.map_err(|why| format!("the system gives no thread: {why}"))?;
+        let running = |handle| Running { ends, handle, thread: Mutex::new(Some(thread)) };
+        match starts.recv() {
+            Ok(Ok(handle)) => Ok(Arc::new(running(handle))),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err("it did not start".into()),
+        }
+    }
+}
+
+/// Runs the chain of one program until it is told to end. Sends what ends it once it runs, or why it does not.
+fn run(
+    chain: HostChain,
+    journal: Journal,
+    control: PathBuf,
+    started: &Sender<Result<Handle, String>>,
+    hear: &dyn Fn(&str),
+) {
+    // There are no elements to be run.
+    let service = match Service::new(chain, &Default::default(), journal) {
+        Ok(service) => service,
+        Err(why) => return drop(started.send(Err(why.to_string()))),
+    };
+    let handle = service.handle();
+    let mut waiting = Some(started);
+    let ran = service.run(Some(control), &mut |line| match waiting.take() {
+        // The first thing that is said is that it runs.
+        Some(started) => drop(started.send(Ok(handle.clone()))),
+        None => hear(line),
+    });
+    if let Err(why) = ran {
+        match waiting {
+            Some(started) => drop(started.send(Err(why.to_string()))),
+            None => hear(&format!("it is given up: {why}; no packets go through it any more")),
+        }
+    }
+}
+
+/// A program that runs.
+struct Running {
+    ends: [String; 2],
+    handle: Handle,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Process for Running {
+    fn ends(&self) -> &[String; 2] {
+        &self.ends
+    }
+
+    fn end(&self) {
+        self.handle.stop();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
