@@ -150,6 +150,7 @@ macro_rules! classes {
             queue::shaper::RatedSplitter,
             queue::shaper::RatedUnqueue,
             payload::redup_payload::RedupPayload,
+            plumbing::restore_anno::RestoreAnno,
             nat::ip_mapper::RoundRobinIPMapper,
             queue::round_robin_sched::RoundRobinSched,
             switch::switches::RoundRobinSwitch,

@@ -259,6 +259,7 @@ const WITHOUT_SAMPLES: &[&str] = &[
     "FloodDetector",
     "FlowMonitor",
     "RedupPayload",
+    "RestoreAnno",
     "SnortFilter",
     "ToDevice",
     "ToDump",

@@ -21,6 +21,40 @@ pub(crate) struct FlowKey {
     pub is_ipv6: bool,
 }
 
+/// Fields of a frame that something is said to keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptFields {
+    pub ether_src: bool,
+    pub ether_dst: bool,
+    src: bool,
+    dst: bool,
+    protocol: bool,
+    src_port: bool,
+    dst_port: bool,
+}
+
+impl KeptFields {
+    /// What fields and sets of them are called.
+    pub(crate) const NAMES: [&'static str; 8] =
+        ["ether.src", "ether.dst", "ip.src", "ip.dst", "ip.protocol", "l4", "l4.src", "l4.dst"];
+
+    /// Adds what a name stands for, if it does for anything.
+    pub(crate) fn add(&mut self, name: &str) -> bool {
+        match name {
+            "ether.src" => self.ether_src = true,
+            "ether.dst" => self.ether_dst = true,
+            "ip.src" => self.src = true,
+            "ip.dst" => self.dst = true,
+            "ip.protocol" => self.protocol = true,
+            "l4" => (self.protocol, self.src_port, self.dst_port) = (true, true, true),
+            "l4.src" => self.src_port = true,
+            "l4.dst" => self.dst_port = true,
+            _ => return false,
+        }
+        true
+    }
+}
+
 /// What is read of an IP packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -71,6 +105,19 @@ impl FlowKey {
         let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
         let src = (u128::from_be_bytes(address) & mask).to_be_bytes();
         Self { src, is_ipv6: self.is_ipv6, ..Self::NONE }
+    }
+
+    /// The same with nothing but what is kept.
+    pub(crate) fn only(&self, kept: &KeptFields) -> Self {
+        let all = *self;
+        Self {
+            src: if kept.src { all.src } else { [0; 16] },
+            dst: if kept.dst { all.dst } else { [0; 16] },
+            src_port: if kept.src_port { all.src_port } else { 0 },
+            dst_port: if kept.dst_port { all.dst_port } else { 0 },
+            protocol: if kept.protocol { all.protocol } else { 0 },
+            is_ipv6: all.is_ipv6,
+        }
     }
 
     /// What is of no packet.

@@ -12,6 +12,7 @@ pub(crate) mod ip_print;
 mod ipfix;
 pub(crate) mod null;
 pub(crate) mod print;
+pub(crate) mod restore_anno;
 pub(crate) mod set_timestamp;
 mod space_saving;
 pub(crate) mod store_data;
