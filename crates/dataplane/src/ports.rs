@@ -7,8 +7,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::configure::{Devices, WorkerShare};
-use elements::process::ProcessSpec;
 use elements::device::{Device, DeviceRequest, Event, OwnedPorts, Received, Wake};
+use elements::process::ProcessSpec;
 use net::{Batch, Pool};
 
 use crate::io::{Bindings, Process};

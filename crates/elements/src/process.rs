@@ -44,12 +44,15 @@ pub enum Command {
 }
 
 impl ProcessSpec {
+    /// Stands in all names, and in no name of an element or an interface.
+    pub const SEPARATOR: char = ':';
+
     /// What distinguishes it from all others: two with the same element are the same if all else is.
     pub fn name(&self) -> String {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
-        format!("{}:{:08x}", self.element, hasher.finish() as u32)
+        format!("{}{}{:08x}", self.element, Self::SEPARATOR, hasher.finish() as u32)
     }
 }
 

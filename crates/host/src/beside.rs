@@ -6,19 +6,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use dataplane::io::{Launcher, Process};
 use elements::process::{Command, ProcessSpec};
 
 use crate::container;
 use crate::manifest::{
-    Beside, Fabric, Files, Function, HostChain, Interfaces, LINK, Nf, PROGRAMS, Privilege, RUNTIME, is_name,
+    Beside, Fabric, Files, Function, HostChain, Interfaces, LINK, Nf, PROGRAMS, Privilege, RUNTIME,
+    is_name,
 };
 use crate::service::{Handle, SOCKET, Service};
 use crate::{Journal, Opened};
 
 /// What the names of their folders begin with; the number of the process that runs the chain is behind.
 const PREFIX: &str = "run-";
+
+/// How long it is watched before the chain relies on it: a program that cannot run ends at once.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// Hears what happens to programs.
 pub type Hear = Box<dyn Fn(&str) + Send + Sync>;
@@ -47,7 +52,8 @@ impl Programs {
         let all = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let left = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
         for entry in left {
-            if let Ok(Opened::There(journal) | Opened::Left(journal)) = Journal::open(&entry.path()) {
+            if let Ok(Opened::There(journal) | Opened::Left(journal)) = Journal::open(&entry.path())
+            {
                 let taken = journal.take_down();
                 let what = entry.file_name();
                 (self.hear)(&match taken {
@@ -79,7 +85,12 @@ impl Programs {
     }
 
     /// The chain of a program between two links with these names.
-    fn chain(&self, spec: &ProcessSpec, name: &str, ends: &[String; 2]) -> Result<HostChain, String> {
+    fn chain(
+        &self,
+        spec: &ProcessSpec,
+        name: &str,
+        ends: &[String; 2],
+    ) -> Result<HostChain, String> {
         let function = self.function(&spec.command)?;
         let [input, output] = ends.clone().map(|end| format!("{LINK}{end}"));
         let mut chain = HostChain::alone(name, function, String::new(), input, output);
@@ -124,14 +135,22 @@ impl Launcher for Programs {
         let (started, starts) = channel();
         let hear = Arc::clone(&self.hear);
         let of = spec.element.clone();
-        let work = move || run(chain, journal, at.join(SOCKET), &started, &|line: &str| hear(&format!("{of}: {line}")));
+        let work = move || {
+            run(chain, journal, at.join(SOCKET), &started, &|line: &str| {
+                hear(&format!("{of}: {line}"))
+            })
+        };
         let thread = std::thread::Builder::new().name(nf).spawn(work);
         let thread = thread.map_err(|why| format!("the system gives no thread: {why}"))?;
         let running = |handle| Running { ends, handle, thread: Mutex::new(Some(thread)) };
-        match starts.recv() {
-            Ok(Ok(handle)) => Ok(Arc::new(running(handle))),
+        let started = match starts.recv() {
+            Ok(Ok(handle)) => running(handle),
+            Ok(Err(why)) => return Err(why),
+            Err(_) => return Err("it did not start".into()),
+        };
+        match starts.recv_timeout(SETTLE) {
             Ok(Err(why)) => Err(why),
-            Err(_) => Err("it did not start".into()),
+            _ => Ok(Arc::new(started)),
         }
     }
 }
@@ -149,18 +168,18 @@ fn run(
         Ok(service) => service,
         Err(why) => return drop(started.send(Err(why.to_string()))),
     };
-    let handle = service.handle();
-    let mut waiting = Some(started);
-    let ran = service.run(Some(control), &mut |line| match waiting.take() {
-        // The first thing that is said is that it runs.
-        Some(started) => drop(started.send(Ok(handle.clone()))),
-        None => hear(line),
-    });
-    if let Err(why) = ran {
-        match waiting {
-            Some(started) => drop(started.send(Err(why.to_string()))),
-            None => hear(&format!("it is given up: {why}; no packets go through it any more")),
-        }
+    let (handle, mut is_running) = (service.handle(), false);
+    let ran =
+        service.run(Some(control), &mut |line| match std::mem::replace(&mut is_running, true) {
+            // The first thing that is said is that it runs.
+            false => drop(started.send(Ok(handle.clone()))),
+            true => hear(line),
+        });
+    // Nobody waits for it any more where the chain runs.
+    if let Err(why) = ran
+        && started.send(Err(why.to_string())).is_err()
+    {
+        hear(&format!("it is given up: {why}; no packets go through it any more"));
     }
 }
 

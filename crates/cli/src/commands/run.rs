@@ -17,13 +17,14 @@ use dataplane::change::{ElementPlan, Fate};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::{
-    Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces, Launcher,
-    MOST_GROUPS, Polling, Process, Processes,
+    Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces,
+    Launcher, MOST_GROUPS, Polling, Process, Processes,
 };
 use dataplane::ports::Ports;
 use dataplane::stats::Interval;
 use dataplane::worker;
 use dataplane::{ProgramUse, Router};
+use elements::process::ProcessSpec;
 use engine::control::metrics::MetricsSocket;
 use engine::control::{ControlSocket, Controlled};
 use engine::groups::Grouping;
@@ -32,7 +33,6 @@ use engine::privileges::User;
 use engine::session::{Cut, Path, system_seed};
 use engine::supervision::{Cause, Ended, Handle, Observer, Supervision};
 use engine::{Error, Findings, control, system_calls};
-use elements::process::ProcessSpec;
 use host::Programs;
 use view::diagnostics;
 use view::summary::Summary;

@@ -54,6 +54,7 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
     ("RatedSource", "x :: RatedSource(ACTIVE false) -> Idle;"),
     ("RatedUnqueue", "Idle -> Queue -> x :: RatedUnqueue(1) -> Idle;"),
     ("RedupPayload", "Idle -> x :: RedupPayload -> Idle;"),
+    ("RestoreAnno", "Idle -> x :: RestoreAnno -> Idle; Idle -> [1] x [1] -> Idle;"),
     ("RoundRobinIPMapper", "x :: RoundRobinIPMapper(- - - - 0 0);"),
     ("RoundRobinSched", "Idle -> Queue -> x :: RoundRobinSched -> Unqueue -> Idle;"),
     ("Shaper", "Idle -> Queue -> x :: Shaper(1) -> Unqueue -> Idle;"),
@@ -73,7 +74,8 @@ const WITHOUT_SAMPLES: &[(&str, &str)] = &[
 /// A chain with an element of every class, each in a compound of its own.
 fn all_classes() -> String {
     let mut text = String::new();
-    for class in CLASSES {
+    // One starts a program, which takes rights that a test may not have; it has no handlers but one to read.
+    for class in CLASSES.iter().filter(|class| class.name != "Process") {
         let name = class.name;
         let inside = match WITHOUT_SAMPLES.iter().find(|(other, _)| *other == name) {
             Some((_, inside)) => (*inside).to_string(),

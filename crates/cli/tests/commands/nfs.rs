@@ -96,6 +96,9 @@ fn frames() -> Vec<u8> {
     writer.finish().unwrap()
 }
 
+/// Its example takes root's rights and never ends; tests of live chains run it.
+const STARTS_A_PROGRAM: &str = "ThirdParty";
+
 #[test]
 fn every_example_is_good_is_proven_and_runs() {
     let frames = frames();
@@ -107,6 +110,9 @@ fn every_example_is_good_is_proven_and_runs() {
             serde_json::from_str(folder.run(["synth", of.file, "--json"]).well()).unwrap();
         assert!(!json["programs"].as_array().unwrap().is_empty(), "{}", of.name);
         folder.run(["verify", of.file]).well();
+        if of.name == STARTS_A_PROGRAM {
+            continue;
+        }
         let text = folder.read(of.file);
         let mut words = vec!["run".to_string(), "-q".into(), of.file.to_string()];
         for wire in ["lan", "wan", "inside", "proxy", "probe", "trunk", "six", "four"] {

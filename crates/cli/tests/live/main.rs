@@ -27,6 +27,7 @@ mod protocols;
 mod rack;
 mod soak;
 mod talk;
+mod third_party;
 mod traffic;
 mod watching;
 

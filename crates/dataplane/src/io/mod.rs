@@ -60,12 +60,12 @@ use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
 pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags, dispatch_hash};
 pub use faults::{FaultInjection, Faults};
-pub use process::{Launcher, Process, Processes};
 pub use generator::{FloodedHash, Generator, Mix, Protocol, RuleList};
 pub use hand_off::{Giver, Taker, hand_off};
 pub use interface::{Choice, InterfaceSpec, Mode, driver};
 pub use leases::LeaseMaps;
 pub(crate) use leases::monotonic;
+pub use process::{Launcher, Process, Processes};
 pub use replay::Replay;
 pub use udp::{DATAGRAM_HEADERS, Datagrams};
 pub use uplink::{Uplink, Wire};
@@ -521,7 +521,8 @@ impl Bindings {
     /// Opens what a name is bound to.
     fn open_bound(&self, name: &str, receive: bool) -> Result<Box<dyn Device + Send>, String> {
         self.shared().asked.insert((name.to_string(), receive));
-        let named = |name: String, (mode, batch)| InterfaceSpec { name, mode, batch, shared: false };
+        let named =
+            |name: String, (mode, batch)| InterfaceSpec { name, mode, batch, shared: false };
         if let Some((process, end)) = self.processes.as_ref().and_then(|all| all.find(name)) {
             return self.interface(name, (&named(end, self.process_io), Some(process)), receive);
         }
@@ -546,6 +547,7 @@ impl Bindings {
                 let spec = named(name.to_string(), (None, None));
                 self.interface(name, (&spec, None), receive)
             }
+            (None, _) if process::is_device(name) => Err("the program does not run".into()),
             (None, true) => Err(format!(
                 "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
                          --in {name}=FILE or --in {name}=gen:…"

@@ -23,6 +23,12 @@ pub trait Process: Send + Sync {
     fn end(&self);
 }
 
+/// Whether a name can only be that of an interface of a program.
+pub(super) fn is_device(name: &str) -> bool {
+    let name = name.rsplit_once('.').filter(|(_, interface)| INTERFACES.contains(interface));
+    name.is_some_and(|(process, _)| process.contains(ProcessSpec::SEPARATOR))
+}
+
 /// The programs of a run; clones are of the same ones.
 #[derive(Clone)]
 pub struct Processes {
@@ -45,7 +51,8 @@ impl Processes {
         if let Some(process) = running.get(&name).and_then(Weak::upgrade) {
             return Ok(process);
         }
-        let process = self.launcher.start(spec).map_err(|why| format!("{}: {why}", spec.element))?;
+        let process =
+            self.launcher.start(spec).map_err(|why| format!("{}: {why}", spec.element))?;
         running.retain(|_, process| process.strong_count() > 0);
         running.insert(name, Arc::downgrade(&process));
         Ok(process)

@@ -74,7 +74,10 @@ fn words(argument: &Argument, arguments: &mut Arguments<'_, '_>) -> Vec<String> 
 }
 
 /// The words of a keyword, if it is there.
-fn listed(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Option<(Argument, Vec<String>)> {
+fn listed(
+    arguments: &mut Arguments<'_, '_>,
+    name: &'static str,
+) -> Option<(Argument, Vec<String>)> {
     let argument = arguments.keyword_argument(name)?;
     let words = words(&argument, arguments);
     if words.is_empty() {
@@ -143,7 +146,8 @@ fn command(arguments: &mut Arguments<'_, '_>) -> Command {
         }
         (None, None, _) => {
             let span = arguments.cx().span();
-            let error = Diagnostic::error("missing-argument", "a process without PROGRAM and IMAGE");
+            let error =
+                Diagnostic::error("missing-argument", "a process without PROGRAM and IMAGE");
             let help = "PROGRAM names a program of this host, IMAGE an OCI layout";
             arguments.report(error.label(span, "").help(help));
             Command::Program(Vec::new())
@@ -155,8 +159,17 @@ impl Process {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (element, span) = (cx.name().to_string(), cx.span());
         let mut arguments = cx.arguments(&[
-            "PROGRAM", "IMAGE", "RUNTIME", "ETH0", "ETH1", "ROUTES", "FORWARD", "PRIVILEGES", "MEMORY",
-            "THREADS", "CORE",
+            "PROGRAM",
+            "IMAGE",
+            "RUNTIME",
+            "ETH0",
+            "ETH1",
+            "ROUTES",
+            "FORWARD",
+            "PRIVILEGES",
+            "MEMORY",
+            "THREADS",
+            "CORE",
         ]);
         let spec = ProcessSpec {
             element,

@@ -94,12 +94,17 @@ const LIST: usize = 0;
 
 fn kept(arguments: &mut Arguments<'_, '_>) -> KeptFields {
     let mut kept = KeptFields::default();
-    let Some(argument) = arguments.keyword_argument("KEEPS").or_else(|| arguments.next_plain()) else {
+    let Some(argument) = arguments.keyword_argument("KEEPS").or_else(|| arguments.next_plain())
+    else {
         return kept;
     };
     for word in argument.words() {
         if !kept.add(&word.text) {
-            let why = format!("'{}' is no field that is compared: {}", word.text, KeptFields::NAMES.join(", "));
+            let why = format!(
+                "'{}' is no field that is compared: {}",
+                word.text,
+                KeptFields::NAMES.join(", ")
+            );
             arguments.error(&word, why);
         }
     }
