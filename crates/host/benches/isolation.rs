@@ -3,7 +3,14 @@
 //! The same NFs run as processes that a turn goes through (`yield` and `baton`), in one thread with nothing between them, and in threads
 //! under SCHED_OTHER that poll rings for packets: with a spin, and with sched_yield where there is nothing to do. All receive from
 //! the same generator, and are measured by turns. `quick` measures one round.
+//!
+//! `languages` measures an access list in each language alone.
 #![allow(clippy::print_stdout, reason = "benches report")]
+
+extern crate nf as catena_nf;
+
+#[path = "isolation/languages.rs"]
+mod languages;
 
 use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
@@ -89,19 +96,32 @@ impl NetworkFunction for Router {
     }
 }
 
-/// Nanoseconds a packet of a chain of processes, and a batch in the chain.
-fn isolated(length: usize, hand_off: HandOff, lookups: u32, batch: usize) -> (f64, f64) {
+/// Nanoseconds of a chain of processes.
+struct Measured {
+    per_packet: f64,
+    /// A batch in the chain.
+    per_batch: f64,
+    /// A packet in `process` of the first NF.
+    in_process: f64,
+}
+
+/// Those of a chain of processes that look addresses up.
+fn isolated(length: usize, hand_off: HandOff, lookups: u32, batch: usize) -> Measured {
+    let own = std::env::current_exe().expect("this program");
+    let nfs = (0..length).map(|at| {
+        let function = Function::Program(own.clone(), vec!["nf".into()]);
+        Nf { config: lookups.to_string(), ..Nf::new(&format!("nf{at}"), function) }
+    });
+    measured(nfs.collect(), hand_off, batch)
+}
+
+/// Those of a chain.
+fn measured(nfs: Vec<Nf>, hand_off: HandOff, batch: usize) -> Measured {
     let folder = std::env::temp_dir().join(format!("catena-isolation-{}", std::process::id()));
     let nothing = Function::Click(String::new());
     let mut spec =
         HostChain::alone("x", nothing, String::new(), GENERATOR.into(), "/dev/null".into());
-    let own = std::env::current_exe().expect("this program");
-    spec.nfs = (0..length)
-        .map(|at| {
-            let function = Function::Program(own.clone(), vec!["nf".into()]);
-            Nf { config: lookups.to_string(), ..Nf::new(&format!("nf{at}"), function) }
-        })
-        .collect();
+    spec.nfs = nfs;
     spec.policy = Policy::Cooperative;
     spec.hand_off = hand_off;
     spec.batch = Some(batch as u32);
@@ -132,8 +152,11 @@ fn isolated(length: usize, hand_off: HandOff, lookups: u32, batch: usize) -> (f6
     runs.join().expect("it ends").expect("it runs");
     assert_eq!(second.failures, 0);
     let packets = (second.received - first.received) as f64;
-    let per_batch = second.ns_per_batch.unwrap_or(0.0);
-    ((second.seconds - first.seconds) * 1e9 / packets, per_batch)
+    Measured {
+        per_packet: (second.seconds - first.seconds) * 1e9 / packets,
+        per_batch: second.ns_per_batch.unwrap_or(0.0),
+        in_process: second.nfs[0].ns_per_packet.unwrap_or(0.0),
+    }
 }
 
 /// Runs something on a core with a class, in a thread of its own.
@@ -284,10 +307,17 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|word| word == "nf") {
         return nf::main::<Router>();
     }
+    if std::env::args().nth(1).is_some_and(|word| word == "acl") {
+        return nf::main::<languages::acl::AccessList>();
+    }
     let rounds = if std::env::args().any(|word| word == "quick") { 1 } else { 5 };
     if let Err(why) = scheduler::may_be_fifo() {
         println!("SCHED_FIFO is refused here ({why}): `catena host doctor` shows more");
         return ExitCode::FAILURE;
+    }
+    if std::env::args().any(|word| word == "languages") {
+        languages::show(rounds);
+        return ExitCode::SUCCESS;
     }
     let core = *scheduler::cores().last().expect("a core");
     // By length: one thread, yield, baton, spin, spin with yield.
@@ -297,13 +327,13 @@ fn main() -> ExitCode {
         for length in 1..=LONGEST {
             let all = &mut seen[length - 1];
             all[0].push(one_thread(length, core));
-            all[1].push(isolated(length, HandOff::Yield, LOOKUPS, BATCH).0);
-            all[2].push(isolated(length, HandOff::Baton, LOOKUPS, BATCH).0);
+            all[1].push(isolated(length, HandOff::Yield, LOOKUPS, BATCH).per_packet);
+            all[2].push(isolated(length, HandOff::Baton, LOOKUPS, BATCH).per_packet);
             all[3].push(polling(length, core, false));
             all[4].push(polling(length, core, true));
         }
         for (hand_off, times) in [HandOff::Yield, HandOff::Baton].into_iter().zip(&mut hand_offs) {
-            let batch = |length| isolated(length, hand_off, 0, 1).1;
+            let batch = |length| isolated(length, hand_off, 0, 1).per_batch;
             times.push((batch(LONGEST) - batch(1)) / (LONGEST - 1) as f64);
         }
     }
@@ -334,5 +364,6 @@ fn main() -> ExitCode {
         shown(by_yield),
         shown(by_baton)
     );
+    languages::show(rounds);
     ExitCode::SUCCESS
 }

@@ -6,6 +6,8 @@ extern crate nf as catena_nf;
 
 mod support;
 
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
@@ -15,6 +17,11 @@ use nf::{
     Verdict,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sendmsg, socketpair,
+};
 use support::Folder;
 use support::languages::{LANGUAGES, What, function};
 
@@ -68,6 +75,15 @@ impl Drop for Process {
     }
 }
 
+impl Process {
+    fn start(function: &Function, socket: OwnedFd) -> Self {
+        let Function::Program(program, arguments) = function else { panic!("a program") };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(socket).stdout(Stdio::null());
+        Self(command.env("PATH", "/usr/local/bin:/usr/bin:/bin").spawn().unwrap())
+    }
+}
+
 /// A function that runs, and what it shares with this test.
 struct Running {
     child: Process,
@@ -89,10 +105,6 @@ fn start(
     mode: Mode,
 ) -> Result<Running, Trouble> {
     let folder = Folder::new(&format!("{language}-{}", config.replace(['/', '\n', ' '], "_")));
-    let Function::Program(program, arguments) = function(what, language, &folder, config).function
-    else {
-        panic!("a program")
-    };
     let memory = |length: usize| Memory::new("test", length).unwrap();
     let (host_page, before_page, own_page) =
         (memory(layout.page()), memory(layout.page()), memory(layout.page()));
@@ -104,10 +116,7 @@ fn start(
     let wakes = [(); 2].map(|()| eventfd(0, EventfdFlags::CLOEXEC).unwrap());
     let (line, socket) = HostEnd::pair().unwrap();
     line.set_patience(std::time::Duration::from_secs(20)).unwrap();
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(socket).stdout(Stdio::null());
-    let mut child = Process(command.env("PATH", "/usr/local/bin:/usr/bin:/bin").spawn().unwrap());
-    drop(command);
+    let mut child = Process::start(&function(what, language, &folder, config).function, socket);
     let offer = Offer {
         layout,
         writes: mode.writes,
@@ -346,5 +355,70 @@ fn functions_are_refused_alike_in_every_language() {
                 Ok(_) => panic!("{language}: {config} is not refused"),
             }
         }
+    }
+}
+
+/// A message with descriptors, as the host sends it.
+fn send(socket: &OwnedFd, words: &[u32], files: &[&OwnedFd]) {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(files.is_empty() || control.push(SendAncillaryMessage::ScmRights(&files)));
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).unwrap();
+}
+
+#[test]
+fn what_no_host_says_is_refused_in_every_language() {
+    let layout = LAYOUTS[0];
+    let (page, short) =
+        (Memory::new("page", layout.page()).unwrap(), Memory::new("short", 4096).unwrap());
+    let open = rustix::fs::memfd_create("open", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::ftruncate(&open, layout.page() as u64).unwrap();
+    let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let (attach, begin) = (0x4e46_0002, 0x4e46_0004);
+    // With a kind, a version, and flags, buffers, bytes of a buffer and packets of a round.
+    let cases: [(&[u32], &[&OwnedFd]); 11] = [
+        (&[attach, 2, 1, 40, 256, 32], &[]),
+        (&[begin, 1, 1, 40, 256, 32], &[]),
+        (&[u32::MAX, u32::MAX], &[]),
+        (&[attach], &[]),
+        (&[attach, 1, 1, 40], &[]),
+        (&[attach, 1, 1, 40, 100, 32], &[]),
+        (&[attach, 1, 1, 40, 256, 1025], &[]),
+        (&[attach, 1, 1, u32::MAX, 1 << 31, 32], &[]),
+        (&[attach, 1, 1, 40, 256, 32], &[]),
+        (&[attach, 1, 1, 40, 256, 32], &[short.file(), &wake, &wake, short.file()]),
+        (&[attach, 1, 1, 40, 256, 32], &[&open, &wake, &wake, page.file()]),
+    ];
+    for language in LANGUAGES {
+        let folder = Folder::new(&format!("said-{language}"));
+        let function = function(What::Same, language, &folder, "").function;
+        for (number, (words, files)) in cases.iter().enumerate() {
+            let (line, far) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                    .unwrap();
+            let patience = Some(std::time::Duration::from_secs(20));
+            set_socket_timeout(&line, Timeout::Recv, patience).unwrap();
+            let mut process = Process::start(&function, far);
+            let mut answer = [0; 256];
+            let mut heard = || {
+                let length = rustix::io::read(&line, &mut answer).unwrap();
+                answer
+                    .get(..4)
+                    .filter(|_| length >= 8)
+                    .map(|kind| u32::from_le_bytes(kind.try_into().unwrap()))
+            };
+            assert_eq!(heard(), Some(0x4e46_0001), "hello: {language}");
+            send(&line, words, files);
+            assert_eq!(heard(), Some(0x4e46_0006), "refused: {language}, {number}");
+            assert!(!process.0.wait().unwrap().success(), "{language}, {number}");
+        }
+        // A host that ends says nothing.
+        let (line, far) = HostEnd::pair().unwrap();
+        let mut process = Process::start(&function, far);
+        line.hello().unwrap();
+        drop(line);
+        assert!(!process.0.wait().unwrap().success(), "{language}");
     }
 }

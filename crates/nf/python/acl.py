@@ -23,10 +23,10 @@ class AccessList:
     def process(self, batch):
         for packet in batch:
             data = packet.data
-            if len(data) < 34 or data[12:14] != b"\x08\x00":
+            if len(data) < 34 or data[12] != 8 or data[13] != 0:
                 continue
             self.seen += 1
-            if bytes(data[26:30]) in self.denied:
+            if data[26:30].tobytes() in self.denied:
                 packet.drop(self.listed)
 
 

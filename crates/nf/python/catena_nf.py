@@ -118,20 +118,22 @@ def reason(name):
 class Packet:
     """A packet of a batch. It and its ``data`` are only used until ``process`` returns."""
 
-    __slots__ = ("_nf", "_index", "_start", "_head", "_length", "_word")
+    # Its extent is kept as the verdict by which it passes: length in 32 bits, above it the offset in its buffer in 16.
+    __slots__ = ("_nf", "_index", "_start", "_pass", "_drop")
 
     def __init__(self, nf, index):
         self._nf = nf
         self._index = index
 
     def __len__(self):
-        return self._length
+        return self._pass & 0xFFFFFFFF
 
     @property
     def data(self):
         """Its bytes from the Ethernet header on, a memoryview. It is read-only if the manifest has ``writes: none``."""
-        at = self._start + self._head
-        return self._nf.view[at : at + self._length]
+        word = self._pass
+        at = self._start + (word >> 32 & 0xFFFF)
+        return self._nf.view[at : at + (word & 0xFFFFFFFF)]
 
     @property
     def writable(self):
@@ -141,47 +143,47 @@ class Packet:
     @property
     def head_room(self):
         """Bytes that are free in front of it."""
-        return self._head
+        return self._pass >> 32 & 0xFFFF
 
     @property
     def tail_room(self):
         """Bytes that are free behind it."""
-        return self._nf.size - self._head - self._length
+        return self._nf.size - self.head_room - len(self)
 
     def push(self, count):
         """Adds bytes in front, whose content is what was there; whether there was room."""
-        return self._reframe(count, self._head - count, self._length + count)
+        return self._reframe(count, self.head_room - count, len(self) + count)
 
     def pull(self, count):
         """Takes bytes away in front; whether there were so many."""
-        return self._reframe(count, self._head + count, self._length - count)
+        return self._reframe(count, self.head_room + count, len(self) - count)
 
     def resize(self, length):
         """Makes it so long, by bytes more or fewer at its end; whether there was room."""
-        return self._reframe(length, self._head, length)
+        return self._reframe(length, self.head_room, length)
 
     def trim(self, count):
         """Takes bytes away at its end; whether there were so many."""
-        return self._reframe(count, self._head, self._length - count)
+        return self._reframe(count, self.head_room, len(self) - count)
 
     def _reframe(self, given, head, length):
         if given < 0 or length < 0 or not 0 <= head <= 0xFFFF or head + length > self._nf.size or not self._nf.writes:
             return False
-        self._head, self._length = head, length
+        self._pass = _PASS | head << 32 | length
         return True
 
     def pass_(self):
         """It goes on. That is so for packets of which nothing is said."""
-        self._word = 0
+        self._drop = 0
 
     def drop(self, reason):
         """It is dropped."""
-        self._word = reason._word
+        self._drop = reason._word
 
     @property
     def dropped(self):
         """Whether it is dropped as it stands."""
-        return self._word != 0
+        return self._drop != 0
 
     @property
     def time(self):
@@ -340,19 +342,21 @@ class _Attached:
         size, buffers, source, region = self.size, self.buffers, self.source, self.region
         words, batch, malformed = [0] * count, [], 0
         rows = zip(self.before[_ENTRIES:end:4].tolist(), self.host[_ENTRIES + 1 : end : 4].tolist(), self.packets)
-        for index, (word, place, packet) in enumerate(rows):
+        for word, place, packet in rows:
             if word >> 48 != 1:
                 continue
-            head, length, buffer = word >> 32 & 0xFFFF, word & 0xFFFFFFFF, place & 0xFFFFFFFF
-            if head + length > size or buffer >= buffers:
-                words[index] = _MALFORMED
+            buffer = place & 0xFFFFFFFF
+            if (word >> 32 & 0xFFFF) + (word & 0xFFFFFFFF) > size or buffer >= buffers:
+                words[packet._index] = _MALFORMED
                 malformed += 1
                 continue
-            start = buffer * size
-            packet._start, packet._head, packet._length, packet._word = start, head, length, 0
+            packet._start = start = buffer * size
+            packet._pass = word
+            packet._drop = 0
             if source is not None:
-                at = start + head
-                region[at : at + length] = source[at : at + length]
+                at = start + (word >> 32 & 0xFFFF)
+                end = at + (word & 0xFFFFFFFF)
+                region[at:end] = source[at:end]
             batch.append(packet)
         self.counts[0] += len(batch) + malformed
         self.counts[3] += malformed
@@ -362,12 +366,10 @@ class _Attached:
         """Says what became of them, and hands the turn on."""
         own, dropped = self.own, 0
         for packet in batch:
-            word = packet._word
+            word = packet._drop
             if word:
                 dropped += 1
-            else:
-                word = _PASS | packet._head << 32 | packet._length
-            words[packet._index] = word
+            words[packet._index] = word or packet._pass
         own[_ENTRIES : _ENTRIES + 4 * len(words) : 4] = memoryview(array("Q", words))
         counts = self.counts
         counts[1] += len(batch) - dropped
@@ -409,6 +411,9 @@ def main(function):
         if why.__cause__ is not None:
             traceback.print_exception(type(why.__cause__), why.__cause__, why.__cause__.__traceback__)
         print(f"error: {why}", file=sys.stderr)
-        _send(line, _REFUSED, str(why).encode()[:_LONGEST])
+        try:
+            _send(line, _REFUSED, str(why).encode()[:_LONGEST])
+        except OSError:
+            pass  # There is nobody any more to say it to.
         sys.exit(1)
     attached.serve()
