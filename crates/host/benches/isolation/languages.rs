@@ -21,7 +21,8 @@ const BATCHES: [usize; 2] = [32, 256];
 fn run(folder: &Path, words: &[&str]) {
     let (program, arguments) = words.split_first().expect("a program");
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
+    command.args(arguments).current_dir(folder);
+    command.env("GOPROXY", "off").env("GOFLAGS", "-buildvcs=false").env("GOTOOLCHAIN", "local");
     assert!(command.status().expect(program).success(), "{words:?}");
 }
 
