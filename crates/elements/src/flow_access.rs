@@ -47,8 +47,12 @@ pub const VALUES: usize = 6;
 pub const COMMON: usize = 4;
 
 /// How many columns a number of so many bits takes: one for each 32 bits, the lowest first.
-pub fn columns(width: u16) -> u8 {
-    width.div_ceil(32).clamp(1, 4) as u8
+pub const fn columns(width: u16) -> u8 {
+    match width.div_ceil(32) {
+        0 | 1 => 1,
+        many @ 2..=3 => many as u8,
+        _ => 4,
+    }
 }
 
 /// What a burst of lookups finds, column by column: see [`FoundFlow`].

@@ -1,7 +1,7 @@
-//! The native flow table: bidirectional flows of IPv4 packets, with what
+//! The native flow table: bidirectional flows of packets of IPv4 or IPv6, with what
 //! [`ir::state::Flows`] declares and nothing that grows with the number of flows on any packet.
 //!
-//! A flow is one cache line; each of its two keys is found through a hash with a secret seed. A
+//! A flow is one cache line, or two of IPv6; each of its two keys is found through a hash with a secret seed. A
 //! flow's timeout makes it a member of a class. All flows of a class live equally long after
 //! their last packet, so a list in the order of last packets is also a list in the order of
 //! expiry, and its head is the first to expire and the first to lose its guarantee. Hence neither
@@ -10,6 +10,7 @@
 
 mod access;
 mod ahead;
+mod allocation;
 mod declared;
 mod destinations;
 mod expiry;
@@ -32,7 +33,7 @@ use destinations::Destinations;
 pub(crate) use follower::Follower;
 pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
-pub(crate) use key::{Hashed, Key};
+pub(crate) use key::{Addresses, FlowKey, Hashed, HashedKey, Key};
 use sizes::Sizes;
 use slab::{Linked, NONE, Slab};
 use taken::Taken;
@@ -60,8 +61,8 @@ const TRIES_IF_CROWDED: u32 = 4;
 
 /// One direction of a flow: the key of its packets, and the output that they leave on.
 #[derive(Clone, Copy, Debug)]
-struct Side {
-    addresses: u64,
+struct Side<A> {
+    addresses: A,
     ports: u32,
     map: u16,
     output: u16,
@@ -70,8 +71,8 @@ struct Side {
 /// A flow. A packet of one direction (0 forward, 1 reverse) is rewritten to the reverse of the other direction's key.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(crate) struct Flow {
-    sides: [Side; 2],
+pub(crate) struct FlowOf<A> {
+    sides: [Side<A>; 2],
     expiry: u64,
     previous: u32,
     next: u32,
@@ -91,11 +92,15 @@ pub(crate) struct Flow {
     pub annotation: u8,
 }
 
-const _: () = assert!(size_of::<Flow>() == 64);
+/// A flow of IPv4.
+pub(crate) type Flow = FlowOf<u64>;
 
-impl Linked for Flow {
+const _: () = assert!(size_of::<Flow>() == 64);
+const _: () = assert!(size_of::<FlowOf<[u128; 2]>>() == 128);
+
+impl<A: Addresses> Linked for FlowOf<A> {
     const UNUSED: Self = {
-        let none = Key { addresses: 0, ports: 0, map: 0 };
+        let none = FlowKey { addresses: A::NONE, ports: 0, map: 0 };
         Self::new(none, none)
     };
 
@@ -104,11 +109,11 @@ impl Linked for Flow {
     }
 }
 
-impl Flow {
+impl<A: Addresses> FlowOf<A> {
     /// A flow of packets with the key `from`, whose answers have the key `reply`.
     #[inline]
-    pub(crate) const fn new(from: Key, reply: Key) -> Self {
-        const fn side(Key { addresses, ports, map }: Key) -> Side {
+    pub(crate) const fn new(from: FlowKey<A>, reply: FlowKey<A>) -> Self {
+        const fn side<A: Copy>(FlowKey { addresses, ports, map }: FlowKey<A>) -> Side<A> {
             Side { addresses, ports, map, output: 0 }
         }
         Self {
@@ -128,9 +133,9 @@ impl Flow {
 
     /// The key of a direction (0 forward, 1 reverse).
     #[inline]
-    pub(crate) fn key(&self, side: usize) -> Key {
+    pub(crate) fn key(&self, side: usize) -> FlowKey<A> {
         let Side { addresses, ports, map, output: _ } = self.sides[side];
-        Key { addresses, ports, map }
+        FlowKey { addresses, ports, map }
     }
 
     /// The output that packets of a direction leave on.
@@ -148,7 +153,7 @@ impl Flow {
 
     /// What packets of a direction become; the map means nothing.
     #[inline]
-    pub(crate) fn rewritten(&self, side: usize) -> Key {
+    pub(crate) fn rewritten(&self, side: usize) -> FlowKey<A> {
         self.key(1 - side).reverse()
     }
 
@@ -223,7 +228,7 @@ impl Class {
         Self::new(self.era, self.timeout, self.guarantee)
     }
 
-    fn guarantee_of(&self, flow: &Flow) -> u64 {
+    fn guarantee_of<A>(&self, flow: &FlowOf<A>) -> u64 {
         match self.guarantee {
             0 => 0,
             guarantee => flow.expiry.saturating_sub(self.timeout).saturating_add(guarantee),
@@ -232,12 +237,12 @@ impl Class {
 }
 
 /// What entries of the index lead to.
-struct Entries<'a> {
-    flows: &'a Slab<Flow>,
+struct Entries<'a, A> {
+    flows: &'a Slab<FlowOf<A>>,
     hash: &'a FlowHash,
 }
 
-impl Records for Entries<'_> {
+impl<A: Addresses> Records for Entries<'_, A> {
     #[inline]
     fn hash(&self, entry: u32) -> u64 {
         self.flows.get(entry >> 1).key((entry & 1) as usize).hash(self.hash)
@@ -253,13 +258,13 @@ impl Records for Entries<'_> {
 pub(crate) type FlowHit = (u32, usize);
 
 /// See the module.
-pub(crate) struct FlowTable {
+pub(crate) struct Table<A: Addresses> {
     hash: FlowHash,
     capacity: u64,
     clock: u64,
     tick: u64,
     stamp: u32,
-    flows: Slab<Flow>,
+    flows: Slab<FlowOf<A>>,
     /// How many flows were made since [`FlowTable::expire`].
     made: usize,
     /// A flow's number and, in the lowest bit, the direction.
@@ -273,13 +278,16 @@ pub(crate) struct FlowTable {
     /// By number, as far as any is of one: the groups of traffic classes that flows came with ([`net::Packet::group`]).
     groups: Vec<u16>,
     /// How many flows go where, if anybody asks.
-    destinations: Option<Destinations>,
-    followers: Vec<Rc<dyn Follower>>,
+    destinations: Option<Destinations<A>>,
+    followers: Vec<Rc<dyn Follower<A>>>,
     watchers: Watchers,
     sizes: Sizes,
 }
 
-impl FlowTable {
+/// Flows of IPv4.
+pub(crate) type FlowTable = Table<u64>;
+
+impl<A: Addresses> Table<A> {
     /// Bytes that an empty table takes, roughly.
     pub(crate) const EMPTY: u64 = 128 << 10;
 
@@ -380,12 +388,12 @@ impl FlowTable {
     }
 
     /// How long ago a flow was touched, in flows that were since.
-    fn age(&self, flow: &Flow) -> u32 {
+    fn age(&self, flow: &FlowOf<A>) -> u32 {
         self.stamp.wrapping_sub(flow.stamp)
     }
 
     #[inline]
-    pub(crate) fn flow(&self, number: u32) -> &Flow {
+    pub(crate) fn flow(&self, number: u32) -> &FlowOf<A> {
         self.flows.get(number)
     }
 
@@ -450,7 +458,7 @@ impl FlowTable {
 
     /// When a flow expires after a packet now that leaves it in its class, and until when it may not be evicted then.
     #[inline]
-    pub(crate) fn lasts_until(&self, flow: &Flow, now: u64) -> Option<(u64, u64)> {
+    pub(crate) fn lasts_until(&self, flow: &FlowOf<A>, now: u64) -> Option<(u64, u64)> {
         let class = &self.classes[usize::from(flow.class)];
         let from = self.tick_end(now);
         let guarantee = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
@@ -469,8 +477,8 @@ impl FlowTable {
 
     /// A key with its hash.
     #[inline]
-    pub(crate) fn hashed(&self, key: Key) -> Hashed {
-        Hashed { key, hash: key.hash(&self.hash) }
+    pub(crate) fn hashed(&self, key: FlowKey<A>) -> HashedKey<A> {
+        HashedKey { key, hash: key.hash(&self.hash) }
     }
 
     /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
@@ -494,7 +502,7 @@ impl FlowTable {
 
     /// The flow that a guess is of, if it is right; it may have expired.
     #[inline]
-    pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<FlowHit> {
+    pub(crate) fn is(&self, guess: u32, key: &HashedKey<A>) -> Option<FlowHit> {
         let found = (guess >> 1, (guess & 1) as usize);
         let flow = self.flows.get(found.0);
         // One that was removed keeps its keys, which another flow may have by now.
@@ -503,19 +511,19 @@ impl FlowTable {
 
     /// The flow that has a key, even if it expired.
     #[inline]
-    pub(crate) fn holder(&self, key: &Hashed) -> Option<FlowHit> {
+    pub(crate) fn holder(&self, key: &HashedKey<A>) -> Option<FlowHit> {
         let same = |entry| self.flows.get(entry >> 1).key((entry & 1) as usize) == key.key;
         self.index.find(key.hash, same).map(|entry| (entry >> 1, (entry & 1) as usize))
     }
 
     /// The flow of a key.
     #[inline]
-    pub(crate) fn lookup(&self, key: &Key, now: u64) -> Option<FlowHit> {
+    pub(crate) fn lookup(&self, key: &FlowKey<A>, now: u64) -> Option<FlowHit> {
         self.holder(&self.hashed(*key)).filter(|&(number, _)| self.flows.get(number).expiry > now)
     }
 
     /// Whether no flow has a key. One that expired gives it up.
-    pub(crate) fn is_free(&mut self, key: &Hashed, now: u64) -> bool {
+    pub(crate) fn is_free(&mut self, key: &HashedKey<A>, now: u64) -> bool {
         match self.holder(key) {
             Some((number, _)) if self.flows.get(number).expiry > now => false,
             Some((number, _)) => {
@@ -527,7 +535,7 @@ impl FlowTable {
     }
 
     /// Removes the flow that has a key, if there is one.
-    pub(crate) fn vacate(&mut self, key: &Hashed) {
+    pub(crate) fn vacate(&mut self, key: &HashedKey<A>) {
         if let Some((number, _)) = self.holder(key) {
             self.remove(number);
         }
@@ -555,7 +563,7 @@ impl FlowTable {
 
     /// Takes a flow out of the list of its class.
     #[inline]
-    fn unlink(&mut self, &Flow { previous, next, class, .. }: &Flow) {
+    fn unlink(&mut self, &FlowOf { previous, next, class, .. }: &FlowOf<A>) {
         let list = &mut self.classes[usize::from(class)];
         match previous {
             NONE => list.head = next,
@@ -576,7 +584,7 @@ impl FlowTable {
     }
 
     #[inline]
-    fn link_last(&mut self, number: u32, class: u16, expiry: u64) -> &mut Flow {
+    fn link_last(&mut self, number: u32, class: u16, expiry: u64) -> &mut FlowOf<A> {
         let previous = self.make_last(number, class, expiry);
         let flow = self.flows.get_mut(number);
         flow.place(previous, class, expiry);
@@ -598,7 +606,7 @@ impl FlowTable {
 
     /// Adds a flow of a class whose packet just came, or tells that there is no room; see
     /// [`Flows::insert`].
-    pub(crate) fn insert(&mut self, flow: Flow, class: u16, now: u64) -> Option<u32> {
+    pub(crate) fn insert(&mut self, flow: FlowOf<A>, class: u16, now: u64) -> Option<u32> {
         let keys = [0, 1].map(|side| self.hashed(flow.key(side)));
         keys.iter().for_each(|key| self.vacate(key));
         self.add(flow, keys.map(|key| key.hash), class, now)
@@ -608,7 +616,7 @@ impl FlowTable {
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
-        mut flow: Flow,
+        mut flow: FlowOf<A>,
         hashes: [u64; 2],
         class: u16,
         now: u64,
@@ -636,13 +644,13 @@ impl FlowTable {
         // Not a loop over the directions, for which the flow would have to lie in memory once more.
         if !flow.has_one_key() {
             self.index.insert(hashes[0], number << 1, &entries);
-            if counted {
-                self.taken.add(&flow.key(0));
+            if counted && let Some(key) = A::pooled(&flow.key(0)) {
+                self.taken.add(key);
             }
         }
         self.index.insert(hashes[1], number << 1 | 1, &entries);
-        if counted {
-            self.taken.add(&flow.key(1));
+        if counted && let Some(key) = A::pooled(&flow.key(1)) {
+            self.taken.add(key);
         }
         Some(number)
     }
@@ -698,17 +706,9 @@ impl FlowTable {
         let counted = number < self.counted;
         for side in flow.sides() {
             self.index.remove(hashes[side], number << 1 | side as u32);
-            if counted {
-                self.taken.remove(&flow.key(side));
+            if counted && let Some(key) = A::pooled(&flow.key(side)) {
+                self.taken.remove(key);
             }
-        }
-    }
-
-    /// Makes [`FlowTable::allocate`] fast for a pool, however few of its numbers are free.
-    pub(crate) fn watch(&mut self, pool: Pool) {
-        if self.taken.watch(pool) && self.flows.len() > 0 {
-            self.taken.clear();
-            self.counted = 0;
         }
     }
 
@@ -720,102 +720,14 @@ impl FlowTable {
         for number in self.counted..end as u32 {
             let flow = self.flows.get(number);
             if flow.expiry != 0 {
-                flow.sides().for_each(|side| self.taken.add(&flow.key(side)));
+                for side in flow.sides() {
+                    if let Some(key) = A::pooled(&flow.key(side)) {
+                        self.taken.add(key);
+                    }
+                }
             }
         }
         self.counted = if end == room { ALL } else { end as u32 };
-    }
-
-    /// The first number from `start` to `high`, then from `low` on, whose key no flow has, and that key; see
-    /// [`ir::Op::Allocate`]. `pool` is what the numbers are watched as, if they are.
-    #[inline]
-    pub(crate) fn allocate(
-        &mut self,
-        (low, high): (u32, u32),
-        start: u32,
-        pool: Option<Pool>,
-        key_of: impl Fn(u32) -> Key,
-        now: u64,
-    ) -> Option<(u32, Hashed)> {
-        let start = start.clamp(low, high);
-        let mut number = start;
-        for tried in 0..(high - low).saturating_add(1).min(TRIES) {
-            let is_large = high - low >= TRIES;
-            if tried == TRIES_IF_CROWDED && is_large && self.is_crowded(pool, &key_of(start)) {
-                break;
-            }
-            let key = self.hashed(key_of(number));
-            if self.is_free(&key, now) {
-                return Some((number, key));
-            }
-            number = if number == high { low } else { number + 1 };
-        }
-        if high - low < TRIES {
-            return None;
-        }
-        self.allocate_from_many((low, high), (start, number), pool, key_of, now)
-    }
-
-    /// Whether a pool's tree knows most of the numbers that are taken.
-    fn is_crowded(&self, pool: Option<Pool>, key: &Key) -> bool {
-        let known = pool.filter(|pool| self.counted == ALL && self.taken.watches(*pool));
-        known.is_some_and(|pool| self.taken.is_crowded(pool, key))
-    }
-
-    /// The same when the numbers from `start` to `number` are taken, and that one is next.
-    #[cold]
-    fn allocate_from_many(
-        &mut self,
-        (low, high): (u32, u32),
-        (start, mut number): (u32, u32),
-        pool: Option<Pool>,
-        key_of: impl Fn(u32) -> Key,
-        now: u64,
-    ) -> Option<(u32, Hashed)> {
-        if self.counted < ALL {
-            self.count(usize::MAX);
-        }
-        // A small pool has few numbers that its tree is yet to learn.
-        let crowded = pool.filter(|pool| {
-            let is_small = high - low < self.sizes.small_pool && self.taken.watches(*pool);
-            is_small || self.is_crowded(Some(*pool), &key_of(start))
-        });
-        for tried in TRIES..=high - low {
-            // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
-            // these go only about as many as numbers are tried: no packet waits for all.
-            if crowded.is_some() && tried % self.sizes.removed == TRIES {
-                self.remove_expired(now, self.sizes.removed as usize);
-                if self.classes.iter().all(|class| class.earliest > now) {
-                    break;
-                }
-            }
-            let key = self.hashed(key_of(number));
-            if self.is_free(&key, now) {
-                return Some((number, key));
-            }
-            number = if number == high { low } else { number + 1 };
-        }
-        let pool = crowded?;
-        self.first_free(pool, (start, high), &key_of, now)
-            .or_else(|| self.first_free(pool, (low, start), &key_of, now))
-    }
-
-    /// The first number of a crowded pool that no flow has, and its key, if none of them expired.
-    fn first_free(
-        &mut self,
-        pool: Pool,
-        (from, to): (u32, u32),
-        key_of: impl Fn(u32) -> Key,
-        now: u64,
-    ) -> Option<(u32, Hashed)> {
-        loop {
-            let number = self.taken.first_free(pool, &key_of(from), from, to)?;
-            let key = self.hashed(key_of(number));
-            if self.is_free(&key, now) {
-                return Some((number, key));
-            }
-            self.taken.note(pool, &key.key);
-        }
     }
 
     /// Removes all flows.
@@ -836,7 +748,7 @@ impl FlowTable {
         &self,
         from: u64,
         most: usize,
-        visit: impl FnMut(&Flow),
+        visit: impl FnMut(&FlowOf<A>),
     ) -> (Option<u64>, u32) {
         let room = self.flows.room();
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(room);

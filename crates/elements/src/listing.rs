@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use net::wire::{Ethernet, Ipv4, Tcp};
-use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4};
+use net::wire::{Ethernet, Ipv4, Ipv6, Tcp};
+use net::wire::{ether, ether_type, icmpv4, icmpv6, ip_protocol, ipv4, ipv6};
 use net::{Packet, Pool};
 
 /// Records that a slice looks at, at the most.
@@ -68,11 +68,11 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tuple {
     /// Source address.
-    pub src: Ipv4Addr,
+    pub src: IpAddr,
     /// Source port.
     pub src_port: u16,
-    /// Destination address.
-    pub dst: Ipv4Addr,
+    /// Destination address, of the same version of IP.
+    pub dst: IpAddr,
     /// Destination port.
     pub dst_port: u16,
 }
@@ -83,36 +83,68 @@ impl Tuple {
         Self { src: self.dst, src_port: self.dst_port, dst: self.src, dst_port: self.src_port }
     }
 
-    /// A packet of it, to be looked at; the source port is the identifier of a ping.
+    /// A packet of it, to be looked at; the source port is the identifier of a ping, and of IPv6 the destination port that
+    /// of its answer.
     pub fn packet(&self, protocol: u8, pool: &mut Pool) -> Packet {
-        let mut bytes = [0; 60];
+        let mut bytes = [0; ether::HEADER_LEN + ipv6::HEADER_LEN + TRANSPORT];
         let (ether, packet) = bytes.split_at_mut(ether::HEADER_LEN);
-        let length = packet.len() as u16;
-        let (ip, transport) = packet.split_at_mut(ipv4::HEADER_LEN);
+        let (kind, header) = match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                if let Some(mut ip) = Ipv4::new(&mut *packet) {
+                    ip.set_header_len(ipv4::HEADER_LEN);
+                    ip.set_total_len((ipv4::HEADER_LEN + TRANSPORT) as u16);
+                    ip.set_ttl(64);
+                    ip.set_protocol(protocol);
+                    ip.set_src(src);
+                    ip.set_dst(dst);
+                }
+                (ether_type::IPV4, ipv4::HEADER_LEN)
+            }
+            (src, dst) => {
+                let six = |address| match address {
+                    IpAddr::V4(address) => address.to_ipv6_mapped(),
+                    IpAddr::V6(address) => address,
+                };
+                if let Some(mut ip) = Ipv6::new(&mut *packet) {
+                    ip.set_first_word(0, 0);
+                    ip.set_payload_len(TRANSPORT as u16);
+                    ip.set_hop_limit(64);
+                    ip.set_next_header(protocol);
+                    ip.set_src(six(src));
+                    ip.set_dst(six(dst));
+                }
+                (ether_type::IPV6, ipv6::HEADER_LEN)
+            }
+        };
         if let Some(mut ether) = Ethernet::new(ether) {
-            ether.set_ether_type(ether_type::IPV4);
+            ether.set_ether_type(kind);
         }
-        if let Some(mut ip) = Ipv4::new(ip) {
-            ip.set_header_len(ipv4::HEADER_LEN);
-            ip.set_total_len(length);
-            ip.set_ttl(64);
-            ip.set_protocol(protocol);
-            ip.set_src(self.src);
-            ip.set_dst(self.dst);
-        }
+        let transport = &mut packet[header..header + TRANSPORT];
         // Ports lie where TCP has them, whatever the protocol.
         if let Some(mut tcp) = Tcp::new(&mut *transport) {
             tcp.set_src_port(self.src_port);
             tcp.set_dst_port(self.dst_port);
             tcp.set_header_len(20);
         }
-        if protocol == ip_protocol::ICMP {
-            transport.copy_within(..2, 4);
-            transport[..4].copy_from_slice(&[icmpv4::message::ECHO, 0, 0, 0]);
+        match protocol {
+            ip_protocol::ICMP => {
+                transport.copy_within(..2, 4);
+                transport[..4].copy_from_slice(&[icmpv4::message::ECHO, 0, 0, 0]);
+            }
+            ip_protocol::ICMPV6 => {
+                let is_reply = self.src_port == 0;
+                let kind = icmpv6::message::ECHO + u8::from(is_reply);
+                transport.copy_within(if is_reply { 2..4 } else { 0..2 }, 4);
+                transport[..4].copy_from_slice(&[kind, 0, 0, 0]);
+            }
+            _ => {}
         }
-        pool.packet(&bytes)
+        pool.packet(&bytes[..ether::HEADER_LEN + header + TRANSPORT])
     }
 }
+
+/// Bytes of a made packet behind its IP header.
+const TRANSPORT: usize = 26;
 
 /// A direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

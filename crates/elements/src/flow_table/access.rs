@@ -4,15 +4,15 @@ use std::rc::Rc;
 
 use smallvec::smallvec;
 
-use super::{FlowTable, Hashed, Key};
+use super::{Addresses, FlowKey, HashedKey, Table};
 use crate::flow_access::{
-    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, Leasable, VALUES,
+    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, Leasable, columns,
     lanes_of,
 };
 
-impl FlowAccess for FlowTable {
+impl<A: Addresses> FlowAccess for Table<A> {
     fn expire(&mut self, now: u64) {
-        FlowTable::expire(self, now);
+        Table::expire(self, now);
     }
 
     fn count(&self) -> usize {
@@ -20,7 +20,7 @@ impl FlowAccess for FlowTable {
     }
 
     fn find(&self, key: &[u128], now: u64) -> Option<FoundFlow> {
-        let (number, side) = self.lookup(&Key::from_numbers(key)?, now)?;
+        let (number, side) = self.lookup(&FlowKey::from_numbers(key)?, now)?;
         let flow = self.flow(number);
         let to = flow.rewritten(side);
         Some(FoundFlow {
@@ -52,30 +52,41 @@ impl FlowAccess for FlowTable {
     }
 
     fn key_columns(&self) -> &'static [u8] {
-        &[1; 5]
+        &A::COLUMNS
     }
 
     #[inline(never)]
     fn find_all(&self, key: &[&Column], mut lanes: u32, now: u64, found: &mut FoundFlows) {
         found.lanes &= !lanes;
         found.settled &= !lanes;
-        let &[map, src, src_port, dst, dst_port] = key else { return };
-        let (Some(values), Some(shared)) =
-            (found.values.first_chunk_mut::<VALUES>(), found.common.first_chunk_mut::<COMMON>())
+        let words = usize::from(columns(A::WIDTH));
+        let (dst_at, output_at) = (1 + words, 2 * (1 + words));
+        let (Some((&map, rest)), Some(shared)) =
+            (key.split_first(), found.common.first_chunk_mut::<COMMON>())
         else {
             return;
         };
+        let (Some(src), Some(&src_port), Some(dst), Some(&dst_port)) = (
+            rest.get(..words),
+            rest.get(words),
+            rest.get(dst_at..dst_at + words),
+            rest.get(dst_at + words),
+        ) else {
+            return;
+        };
+        let Some(values) = found.values.get_mut(..output_at + 2) else { return };
         for lane in 0..BURST {
             // No flow has a key with numbers as great as that.
             let fits = (map[lane] | src_port[lane] | dst_port[lane]) >> 16 == 0;
             lanes &= !(u32::from(!fits) << lane);
         }
-        let mut all = [Hashed::default(); BURST];
+        let mut all = [HashedKey::default(); BURST];
         let mut guesses = [None; BURST];
         // Each loop touches memory that the one before prefetched.
         for lane in lanes_of(lanes) {
             let ports = (src_port[lane] as u16, dst_port[lane] as u16);
-            let key = Key::new(map[lane] as u16, src[lane], ports.0, dst[lane], ports.1);
+            let (Some(src), Some(dst)) = (A::read(src, lane), A::read(dst, lane)) else { return };
+            let key = FlowKey::<A>::new(map[lane] as u16, src, ports.0, dst, ports.1);
             all[lane] = self.hashed(key);
             self.prefetch_bucket(&all[lane]);
         }
@@ -96,17 +107,12 @@ impl FlowAccess for FlowTable {
             found.numbers[lane] = number;
             (found.expiries[lane], found.guarantees[lane]) = (expiry, guarantee);
             let to = flow.rewritten(side);
-            let numbers = [
-                to.src(),
-                to.src_port().into(),
-                to.dst(),
-                to.dst_port().into(),
-                flow.output(side).into(),
-                side as u32,
-            ];
-            for (column, value) in values.iter_mut().zip(numbers) {
-                column[lane] = value;
-            }
+            A::write(to.src(), values, 0, lane);
+            values[words][lane] = to.src_port().into();
+            A::write(to.dst(), values, dst_at, lane);
+            values[dst_at + words][lane] = to.dst_port().into();
+            values[output_at][lane] = flow.output(side).into();
+            values[output_at + 1][lane] = side as u32;
             let common: [u32; COMMON] = [
                 flow.state.into(),
                 flow.input.into(),
@@ -126,7 +132,7 @@ impl FlowAccess for FlowTable {
         guarantee: u64,
         now: u64,
     ) -> bool {
-        FlowTable::update(self, number, common, (expiry, guarantee), now)
+        Table::update(self, number, common, (expiry, guarantee), now)
     }
 
     fn expiry(&self, number: u32) -> u64 {
@@ -134,15 +140,15 @@ impl FlowAccess for FlowTable {
     }
 
     fn prefetch(&self, number: u32) {
-        FlowTable::prefetch(self, number);
+        Table::prefetch(self, number);
     }
 
     fn prefetch_changes(&self, number: u32) {
-        FlowTable::prefetch_changes(self, number);
+        Table::prefetch_changes(self, number);
     }
 
     fn prolong(&mut self, number: u32, now: u64) -> u64 {
-        FlowTable::prolong(self, number, now)
+        Table::prolong(self, number, now)
     }
 
     fn leasable(

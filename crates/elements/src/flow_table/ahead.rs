@@ -1,9 +1,9 @@
 //! Prefetching for many flows at once: memory is asked for before it is touched.
 
 use super::slab::NONE;
-use super::{AHEAD, Flow, FlowTable, Hashed};
+use super::{AHEAD, Addresses, FlowOf, HashedKey, Table};
 
-impl FlowTable {
+impl<A: Addresses> Table<A> {
     /// Prefetches a flow.
     #[inline]
     pub(crate) fn prefetch(&self, number: u32) {
@@ -13,7 +13,7 @@ impl FlowTable {
     /// Prefetches the flows before and behind one in its list.
     #[inline]
     pub(crate) fn prefetch_changes(&self, number: u32) {
-        let Flow { previous, next, .. } = *self.flow(number);
+        let FlowOf { previous, next, .. } = *self.flow(number);
         self.flows.prefetch(previous);
         self.flows.prefetch(next);
     }
@@ -47,19 +47,19 @@ impl FlowTable {
 
     /// Prefetches the bucket that a key is looked up in.
     #[inline]
-    pub(crate) fn prefetch_bucket(&self, key: &Hashed) {
+    pub(crate) fn prefetch_bucket(&self, key: &HashedKey<A>) {
         self.index.prefetch(key.hash);
     }
 
     /// For a key whose bucket was prefetched, a guess of its flow, which is prefetched; see [`FlowTable::is`].
     #[inline]
-    pub(crate) fn prefetch_entry(&self, key: &Hashed) -> Option<u32> {
+    pub(crate) fn prefetch_entry(&self, key: &HashedKey<A>) -> Option<u32> {
         self.index.guess(key.hash).inspect(|entry| self.flows.prefetch(entry >> 1))
     }
 
     /// Whether a key whose bucket was prefetched is probably a flow's, which is prefetched.
     #[inline]
-    pub(crate) fn is_likely(&self, key: &Hashed) -> bool {
+    pub(crate) fn is_likely(&self, key: &HashedKey<A>) -> bool {
         self.prefetch_entry(key).is_some()
     }
 }

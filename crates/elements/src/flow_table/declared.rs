@@ -2,9 +2,9 @@
 
 use ir::state::{Flow as DeclaredFlow, Flows};
 
-use super::{Class, Era, Flow, FlowTable, Key, MAX_CAPACITY};
+use super::{Addresses, Class, Era, FlowKey, FlowOf, MAX_CAPACITY, Table};
 
-impl FlowTable {
+impl<A: Addresses> Table<A> {
     /// The flows as declared, of a group of traffic classes or all.
     pub(crate) fn export(&self, group: Option<u16>) -> Flows {
         let mut flows = Flows::new(self.capacity);
@@ -41,17 +41,17 @@ impl FlowTable {
     pub(crate) fn import(
         &mut self,
         flows: &Flows,
-        class_of: impl Fn(&Flow) -> Option<u16>,
-        deltas: impl Fn(&Flow) -> [u16; 2],
+        class_of: impl Fn(&FlowOf<A>) -> Option<u16>,
+        deltas: impl Fn(&FlowOf<A>) -> [u16; 2],
     ) {
         self.clear();
         self.capacity = flows.capacity().min(MAX_CAPACITY);
         self.clock = flows.clock();
-        let native = |declared: &DeclaredFlow| -> Option<Flow> {
-            let from = Key::from_numbers(&declared.keys[0])?;
-            let reply = Key::from_numbers(&declared.keys[1])?;
+        let native = |declared: &DeclaredFlow| -> Option<FlowOf<A>> {
+            let from = FlowKey::from_numbers(&declared.keys[0])?;
+            let reply = FlowKey::from_numbers(&declared.keys[1])?;
             let &[state, input, protocol, annotation] = &declared.common[..] else { return None };
-            let mut flow = Flow::new(from, reply);
+            let mut flow = FlowOf::new(from, reply);
             let output = |side: usize| u16::try_from(*declared.values[side].get(4)?).ok();
             flow.set_outputs([output(0)?, output(1)?]);
             flow.state = state.try_into().ok()?;
@@ -72,20 +72,20 @@ impl FlowTable {
             };
             Some(self.classed(flow, class))
         };
-        let all: Vec<Flow> = flows.iter().filter_map(native).collect();
+        let all: Vec<FlowOf<A>> = flows.iter().filter_map(native).collect();
         self.add_all(all);
     }
 
     /// A flow in a class, which it does not outlive.
-    fn classed(&self, flow: Flow, class: u16) -> Flow {
+    fn classed(&self, flow: FlowOf<A>, class: u16) -> FlowOf<A> {
         let timeout = self.classes[usize::from(class)].timeout;
         // 0 is none's.
         let expiry = flow.expiry.clamp(1, self.tick_end(self.clock).saturating_add(timeout));
-        Flow { class, expiry, ..flow }
+        FlowOf { class, expiry, ..flow }
     }
 
     /// Adds flows that have their classes and expiries, in the order in which they were touched.
-    fn add_all(&mut self, mut all: Vec<Flow>) {
+    fn add_all(&mut self, mut all: Vec<FlowOf<A>>) {
         // Classes are lists in the order of expiry.
         let mut ascending = vec![0; self.classes.len()];
         let sorted = all

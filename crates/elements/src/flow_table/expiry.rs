@@ -1,11 +1,11 @@
 //! How flows expire: bit by bit, so that no packet pays for many flows of others.
 
-use super::{AHEAD, ALL, Entries, FlowTable, NONE};
+use super::{AHEAD, ALL, Addresses, Entries, NONE, Table};
 
 /// Flows of each class that a batch removes if many wait for it.
 pub(super) const REMOVED_AT_ONCE: usize = 128;
 
-impl FlowTable {
+impl<A: Addresses> Table<A> {
     /// Tells the time, before anything is done at that time, and removes some of the flows that expired, and of those
     /// that there is no room for: called for every batch. The flows of a tick expire together; their removal is spread
     /// over the next tick by removing few more than came since the batch before. What takes longer, or has no room, goes

@@ -6,20 +6,20 @@ use super::destinations::Destinations;
 use super::index::Index;
 use super::slab::{NONE, Slab};
 use super::taken::Taken;
-use super::{ALL, Class, Entries, Era, Flow, FlowTable, LONGEST_TICK};
+use super::{ALL, Addresses, Class, Entries, Era, FlowOf, LONGEST_TICK, Table};
 
 /// Flows, for each that another worker's table gives, that are passed over at the most to find its
 /// place; beyond, it lives a little longer.
 const MOST_STEPS: usize = 32;
 
 /// All of a [`FlowTable`] but who watches it: what can go to another thread.
-pub(crate) struct HandedOver {
+pub(crate) struct HandedOver<A = u64> {
     hash: FlowHash,
     clock: u64,
     /// See [`FlowTable::tick`].
     pub(crate) tick: u64,
     stamp: u32,
-    flows: Slab<Flow>,
+    flows: Slab<FlowOf<A>>,
     index: Index,
     classes: Vec<Class>,
     taken: Taken,
@@ -29,14 +29,14 @@ pub(crate) struct HandedOver {
 }
 
 /// The flows of a group of traffic classes, in the order in which they were touched.
-pub(crate) struct GroupFlows {
+pub(crate) struct GroupFlows<A = u64> {
     group: u16,
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Vec<FlowOf<A>>,
 }
 
-impl FlowTable {
+impl<A: Addresses> Table<A> {
     /// Gives away all flows as they stand; the table is empty then.
-    pub(crate) fn hand_over(&mut self) -> HandedOver {
+    pub(crate) fn hand_over(&mut self) -> HandedOver<A> {
         self.watchers.changed_all();
         self.tell_all(|follower, flow| follower.removed(flow));
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
@@ -60,7 +60,7 @@ impl FlowTable {
 
     /// Takes the flows of another table as they are. The classes are that one's then: those that flows are to have
     /// must be asked for again. Flows that there is no room for are removed by [`FlowTable::expire`].
-    pub(crate) fn take_over(&mut self, from: HandedOver) {
+    pub(crate) fn take_over(&mut self, from: HandedOver<A>) {
         self.watchers.changed_all();
         self.tell_all(|follower, flow| follower.removed(flow));
         let pools = self.taken.pools().to_vec();
@@ -122,7 +122,7 @@ impl FlowTable {
     /// Looks at some of the flows that had no packet since timeouts changed, those first that expire first:
     /// they do not live longer than they would had they come when that was. `class_of` gives a flow's class.
     #[cold]
-    pub(crate) fn regroup(&mut self, class_of: impl Fn(&Flow) -> Option<u16>) {
+    pub(crate) fn regroup(&mut self, class_of: impl Fn(&FlowOf<A>) -> Option<u16>) {
         let Some(changed) = self.changed else { return };
         for _ in 0..self.sizes.looked_at {
             let before = self.classes.iter().filter(|c| c.era == Era::Before && c.head != NONE);
@@ -149,7 +149,7 @@ impl FlowTable {
     }
 
     /// Removes the flows that are not to be kept. All are looked at, at once.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&Flow) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&FlowOf<A>) -> bool) {
         for number in 0..self.flows.room() as u32 {
             let flow = self.flows.get(number);
             if flow.expiry != 0 && !keep(flow) {
@@ -195,7 +195,10 @@ impl FlowTable {
     }
 
     /// Puts all flows into the groups that they are said to be of, and removes those that are of none: how many.
-    pub(crate) fn set_groups(&mut self, mut group_of: impl FnMut(&Flow) -> Option<u16>) -> usize {
+    pub(crate) fn set_groups(
+        &mut self,
+        mut group_of: impl FnMut(&FlowOf<A>) -> Option<u16>,
+    ) -> usize {
         let before = self.len();
         for number in 0..self.flows.room() as u32 {
             let flow = *self.flows.get(number);
@@ -214,7 +217,7 @@ impl FlowTable {
     }
 
     /// Gives away the flows of a group of traffic classes.
-    pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
+    pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows<A> {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);
         let numbers: Vec<u32> = numbers.filter(|&number| self.group(number) == group).collect();
         let flows = numbers.iter().map(|&number| *self.flows.get(number)).collect();
@@ -226,9 +229,9 @@ impl FlowTable {
     /// expire when they would have there. `class_of` gives a flow's class.
     pub(crate) fn import_group(
         &mut self,
-        GroupFlows { group, flows }: GroupFlows,
+        GroupFlows { group, flows }: GroupFlows<A>,
         now: u64,
-        class_of: impl Fn(&Flow) -> Option<u16>,
+        class_of: impl Fn(&FlowOf<A>) -> Option<u16>,
     ) {
         for flow in &flows {
             if let Some(class) = class_of(flow)

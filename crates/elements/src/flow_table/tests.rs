@@ -578,3 +578,50 @@ fn visits_are_bounded_and_come_to_every_flow() {
     // Nonsense leads nowhere.
     assert_eq!(table.visit(u64::MAX, 100, |_| panic!("there is none")).0, None);
 }
+
+#[test]
+fn flows_of_ipv6_are_found_in_columns_as_one_by_one() {
+    use crate::flow_access::{BURST, Column, FlowAccess, FoundFlows};
+
+    let mut table: Table<[u128; 2]> = Table::with_seed(1000, 1, Sizes::SMALL);
+    let class = table.class(3 * SECOND, 0);
+    let key = |n: u128| {
+        FlowKey::<[u128; 2]>::new(6, 0x2001_0db8 << 96 | n << 60, 1000 + n as u16, n << 32 | 7, 80)
+    };
+    for n in 0..200 {
+        let mut flow = FlowOf::new(key(n), key(n).reverse());
+        flow.set_outputs([n as u16, 0]);
+        assert!(table.insert(flow, class, 0).is_some());
+    }
+    let asked: Vec<_> = (190..222).map(|n| key(if n % 2 == 0 { n } else { n - 100 })).collect();
+    let asked: Vec<_> =
+        asked.iter().map(|k| if k.ports % 3 == 0 { k.reverse() } else { *k }).collect();
+    let mut columns = vec![[0; BURST]; 11];
+    for (lane, key) in asked.iter().enumerate() {
+        let mut at = 0;
+        for (number, width) in key.numbers().into_iter().zip(table.key_columns()) {
+            for word in 0..*width {
+                columns[at][lane] = (number >> (32 * word)) as u32;
+                at += 1;
+            }
+        }
+    }
+    let columns: Vec<&Column> = columns.iter().collect();
+    let mut found = FoundFlows::new(12, 4);
+    table.find_all(&columns, u32::MAX, 1, &mut found);
+    let mut lanes = 0;
+    for (lane, key) in asked.iter().enumerate() {
+        let Some(one) = FlowAccess::find(&table, &key.numbers(), 1) else { continue };
+        lanes |= 1 << lane;
+        let mut at = 0;
+        for (value, width) in one.values.iter().zip([4, 1, 4, 1, 1, 1]) {
+            for word in 0..width {
+                assert_eq!(found.values[at][lane], (value >> (32 * word)) as u32);
+                at += 1;
+            }
+        }
+        assert_eq!(found.numbers[lane], one.number);
+    }
+    assert_eq!(found.lanes, lanes);
+    assert!(lanes.count_ones() > 10 && lanes != u32::MAX);
+}

@@ -47,7 +47,7 @@ fn sort(flows: &mut [ElementFlow], by: FlowOrder) {
 
 /// Addresses and ports, as far as the flow is about them.
 fn tuple(tuple: &listing::Tuple, form: Form) -> Tuple {
-    let (src, dst) = (tuple.src.into(), tuple.dst.into());
+    let (src, dst) = (tuple.src, tuple.dst);
     let source = Tuple { src, sport: None, dst: None, dport: None, identifier: None };
     let pair = Tuple { dst: Some(dst), ..source.clone() };
     match form {

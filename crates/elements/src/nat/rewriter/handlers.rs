@@ -1,6 +1,6 @@
 //! What rewriters tell about their flows.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use click::config::Argument;
 
@@ -157,7 +157,10 @@ impl Common {
     pub(super) fn remove_flow(&mut self, record: &FlowRecord, now: u64) -> bool {
         let Some(joined) = &self.joined else { return false };
         let mut set = joined.set.borrow_mut();
-        let Tuple { src, src_port, dst, dst_port } = record.from;
+        let Tuple { src: IpAddr::V4(src), src_port, dst: IpAddr::V4(dst), dst_port } = record.from
+        else {
+            return false;
+        };
         let map = u16::from(joined.member) << 8 | u16::from(self.kind.map(record.protocol));
         let key = Key::new(map, src.to_bits(), src_port, dst.to_bits(), dst_port);
         let found = set.table.lookup(&key, now);
