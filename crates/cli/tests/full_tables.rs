@@ -129,6 +129,20 @@ const CASES: &[Case] = &[
         |n| vec![(1, tcp(n, 1, n, 53))],
     ),
     native(
+        "connections over IPv6 that are tracked",
+        "Idle -> x :: TCP6Tracker(CAPACITY 4096, CHECKSUM false) -> Discard; x [1] -> Discard;
+         Idle -> t :: MarkIP6Header -> [1] x;",
+        4096,
+        |n| vec![(0, tcp6(n))],
+    ),
+    native(
+        "flows of UDP over IPv6",
+        "Idle -> x :: IP6FlowTracker(CAPACITY 4096) -> Discard; x [1] -> Discard;
+         Idle -> t :: MarkIP6Header -> [1] x;",
+        4096,
+        |n| vec![(0, from_host6(n))],
+    ),
+    native(
         "hosts of a pool with blocks of ports",
         "p :: PoolMapper(9.9.8.0/23 0 0, BLOCK 64, LOG false);
          Idle -> t :: IPRewriter(p, MAPPING_CAPACITY 4096) -> Discard;",
@@ -375,6 +389,13 @@ fn to_next_hop6(n: u32) -> Vec<u8> {
 fn from_host6(n: u32) -> Vec<u8> {
     let host = format!("fd00:0:{:x}:{:x}::1", n >> 16, n & 0xffff);
     let text = format!("bare udp [{host}]:1 > [64:ff9b::808:808]:2");
+    notation::parse(&text).expect("the words are right")
+}
+
+/// A SYN of a host in a network of its own.
+fn tcp6(n: u32) -> Vec<u8> {
+    let host = format!("fd00:0:{:x}:{:x}::1", n >> 16, n & 0xffff);
+    let text = format!("bare tcp [{host}]:1 > [fd00::2]:2 flags S");
     notation::parse(&text).expect("the words are right")
 }
 

@@ -7,7 +7,7 @@ use net::wire::{Ipv4, Tcp, Udp, ip_protocol, ipv4, tcp};
 use net::{Batch, Pool};
 
 use crate::classify::ip_filter;
-use crate::classify::pattern::{Filter, Origin, Pattern, Rule, Vocabulary};
+use crate::classify::pattern::{Filter, Origin, Pattern, Rule, Version, Vocabulary};
 use crate::names::Names;
 
 /// Bytes of the headers that are drawn: IPv4 without options, and as much as a TCP header.
@@ -37,7 +37,7 @@ pub struct Drawn {
 /// What is wrong with a line, or that no packet reaches any rule.
 pub fn draw(text: &str, packets: usize, rng: &mut Rng) -> Result<Drawn, String> {
     let (lines, rules): (Vec<usize>, Vec<Rule>) = parse(text)?.into_iter().unzip();
-    let mut filter = Filter::new(rules.clone(), u32::MAX >> 1);
+    let mut filter = Filter::new(rules.clone(), u32::MAX >> 1, Version::V4);
     let (mut pool, mut batch) = (Pool::new(), Batch::new());
     let mut drawn = Vec::new();
     let mut reached = vec![false; rules.len()];
@@ -77,7 +77,12 @@ pub fn draw(text: &str, packets: usize, rng: &mut Rng) -> Result<Drawn, String> 
 
 /// The rules, each with its line's number and its own arm.
 fn parse(text: &str) -> Result<Vec<(usize, Rule)>, String> {
-    let vocabulary = Vocabulary { names: &Names::default(), element: "" };
+    let vocabulary = Vocabulary {
+        names: &Names::default(),
+        element: "",
+        version: Version::V4,
+        has_others: true,
+    };
     let lines = text.lines().map(str::trim).enumerate();
     let rules = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     rules
@@ -130,7 +135,7 @@ fn make(pattern: &Pattern, holds: bool, headers: &mut [u8; HEADERS], rng: &mut R
             let begin = match test.place.origin {
                 Origin::Network => 0,
                 Origin::Transport => ipv4::HEADER_LEN,
-                Origin::Data | Origin::Mac => return,
+                Origin::Data | Origin::Mac | Origin::Network6 | Origin::Transport6 => return,
             };
             let begin = begin + usize::from(test.place.offset);
             let Some(bytes) = headers.get_mut(begin..begin + usize::from(test.place.length)) else {
@@ -198,7 +203,7 @@ drop all";
         assert_eq!(drawn, draw(RULES, 90, &mut Rng::with_seed(1)).unwrap());
         assert_eq!((drawn.rules, &drawn.unreached[..]), (9, &[10][..]));
         let rules = parse(RULES).unwrap().into_iter().map(|(_, rule)| rule).collect();
-        let mut filter = Filter::new(rules, 99);
+        let mut filter = Filter::new(rules, 99, Version::V4);
         let (mut pool, mut batch) = (Pool::new(), Batch::new());
         for headers in &drawn.headers {
             let mut packet = pool.packet(headers);

@@ -3,7 +3,7 @@
 
 use net::{Header, Packet};
 
-use crate::classify::pattern::{Headers, Origin, Pattern, Program, Vocabulary, parse};
+use crate::classify::pattern::{Headers, Origin, Pattern, Program, Version, Vocabulary, parse};
 use crate::io::link_type::{self, ETHERNET, RAW_IP};
 use crate::names::Names;
 
@@ -73,7 +73,8 @@ impl Selector {
             return Ok(Self(Test::Protocol(protocol)));
         }
         let names = Names::default();
-        let vocabulary = Vocabulary { names: &names, element: "" };
+        let vocabulary =
+            Vocabulary { names: &names, element: "", version: Version::V4, has_others: false };
         let pattern = parse(text, &vocabulary).map_err(|wrong| {
             let column = wrong.range.start.min(text.len());
             let help = wrong.help.map_or(String::new(), |help| format!("; {help}"));

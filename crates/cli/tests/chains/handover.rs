@@ -213,3 +213,49 @@ fn identifications_go_on() {
         }
     }
 }
+
+#[test]
+fn flows_of_ipv6_go_on_behind_another_firewall() {
+    let text = |more: &str| {
+        format!(
+            "require(nf);
+             fw :: Firewall(allow all{more});
+             in0 :: Idle -> [0] fw [0] -> out0 :: Queue(1000) -> Idle;
+             in1 :: Idle -> [1] fw [1] -> out1 :: Queue(1000) -> Idle;"
+        )
+    };
+    let frames = |input: &'static str, words: &[&str]| -> Vec<(&str, Vec<u8>)> {
+        let frame = |words: &&str| (input, net::notation::parse(words).expect("they are right"));
+        words.iter().map(frame).collect()
+    };
+    let begun = [
+        "tcp [2001:db8::1]:5000 > [2001:db8::2]:80 flags S seq 10",
+        "udp [2001:db8::1]:5000 > [2001:db8::2]:53",
+        "icmp 2001:db8::1 > 2001:db8::2 type 128 rest 458753",
+    ];
+    let answers = [
+        "tcp [2001:db8::2]:80 > [2001:db8::1]:5000 flags SA seq 90 ack 11",
+        "udp [2001:db8::2]:53 > [2001:db8::1]:5000",
+        "icmp 2001:db8::2 > 2001:db8::1 type 129 rest 458753",
+        // What nobody asked for: a number that the SYN has not, another port, another ping.
+        "tcp [2001:db8::2]:80 > [2001:db8::1]:5000 seq 99000 ack 11 payload 'x'",
+        "udp [2001:db8::2]:54 > [2001:db8::1]:5000",
+        "icmp 2001:db8::2 > 2001:db8::1 type 129 rest 524289",
+    ];
+    for path in [Path::Native, Path::Synthesised] {
+        let mut run = begin(&text(""), path);
+        let ([left, _], _) = push(&mut run, &frames("in0", &begun));
+        assert_eq!(left.len(), 3, "{path:?}");
+        run.clock.advance(10 * SECOND);
+        replace(&mut run, &text(", UDP_TIMEOUT 77"), path);
+        let ([_, left], _) = push(&mut run, &frames("in1", &answers));
+        assert_eq!(left.len(), 3, "{path:?}");
+        let mut read = |handler| run.router.read_handler(handler).expect("it is there");
+        assert_eq!(read("fw/windows6.count").trim(), "1");
+        assert_eq!(read("fw/flows6.count").trim(), "2");
+        assert!(
+            read("fw/flows6.table")
+                .contains("udp [2001:db8::1]:5000 > [2001:db8::2]:53 answered 7")
+        );
+    }
+}

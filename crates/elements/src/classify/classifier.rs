@@ -7,7 +7,7 @@ use ir::{IntervalSet, Model, Op, Reason};
 use net::Batch;
 
 use crate::classify::pattern::{
-    Filter, Origin, PacketBytes, Pattern, Rule, Text, Vocabulary, Wrong,
+    Filter, Origin, PacketBytes, Pattern, Rule, Text, Version, Vocabulary, Wrong,
 };
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -64,11 +64,11 @@ const MAX_OFFSET: usize = 4095;
 
 impl Classifier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        RuleClassifier::configure(cx, NO_MATCHES, Self::rules).map(Self)
+        RuleClassifier::configure(cx, Version::V4, NO_MATCHES, Self::rules).map(Self)
     }
 
     fn rules(cx: &mut Configure<'_>) -> Result<Vec<Rule>, Failed> {
-        patterns(cx, |argument, _| parse(&argument.text))
+        patterns(cx, Version::V4, |argument, _| parse(&argument.text))
     }
 }
 
@@ -78,6 +78,7 @@ pub(crate) const NO_MATCHES: &[Reason] = &[NO_MATCH];
 /// Reads rules of elements that have an output for each pattern.
 pub(crate) fn patterns(
     cx: &mut Configure<'_>,
+    version: Version,
     parse: impl Fn(&Argument, &Vocabulary<'_>) -> Result<Pattern, Wrong>,
 ) -> Result<Vec<Rule>, Failed> {
     let (outputs, span, element) = (cx.outputs(), cx.span(), cx.name());
@@ -88,7 +89,8 @@ pub(crate) fn patterns(
     }
     let mut rules = Vec::with_capacity(patterns.len());
     for (arm, argument) in (0u32..).zip(&patterns) {
-        let vocabulary = Vocabulary { names: arguments.cx().names(), element };
+        let names = arguments.cx().names();
+        let vocabulary = Vocabulary { names, element, version, has_others: true };
         match parse(argument, &vocabulary) {
             Ok(pattern) => {
                 let text = argument.text.as_str().into();
@@ -232,12 +234,13 @@ impl RuleClassifier {
     /// Sorts by the rules that `read` yields.
     pub(crate) fn configure(
         cx: &mut Configure<'_>,
+        version: Version,
         reasons: &'static [Reason],
         read: impl FnOnce(&mut Configure<'_>) -> Result<Vec<Rule>, Failed>,
     ) -> Result<Self, Failed> {
         let (around, outputs, config) =
             (Reconfigure::new(cx), cx.outputs(), Some(cx.text().into()));
-        let filter = Filter::new(read(cx)?, outputs as u32);
+        let filter = Filter::new(read(cx)?, outputs as u32, version);
         Ok(Self { filter, outputs, reasons, denied: None, around, config, changes: 0 })
     }
 
@@ -337,7 +340,9 @@ impl RuleClassifier {
         } else if text.is_empty() {
             return Err("a rule is missing behind its number".to_string());
         } else {
-            let vocabulary = Vocabulary { names: self.around.names(), element: self.around.name() };
+            let (names, element) = (self.around.names(), self.around.name());
+            let version = self.filter.version();
+            let vocabulary = Vocabulary { names, element, version, has_others: true };
             let (arm, pattern) =
                 parse(text, index, &vocabulary).map_err(|wrong| match wrong.help {
                     Some(help) => format!("{} ({help})", wrong.message),

@@ -10,8 +10,8 @@ use crate::argument::parse_integer;
 use crate::classify::classifier::{NO_MATCH, RuleClassifier};
 use crate::classify::pattern::iptables::DumpLine;
 use crate::classify::pattern::{
-    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, iptables, nftables, parse_words,
-    words,
+    Pattern, Rule, Text, Version, Vocabulary, Word, Wrong, class_bench, iptables, nftables,
+    parse_words, words,
 };
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
@@ -82,7 +82,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// IPClassifier, Classifier, CheckIPHeader, AddressInfo, PortInfo
+    /// IPClassifier, IP6Filter, Classifier, CheckIPHeader, AddressInfo, PortInfo
     IPFilter {
         category: Classify, ports: "1/-", processing: "h/h",
         samples: [
@@ -98,8 +98,65 @@ element! {
     }
 }
 
+element! {
+    /// IP6Filter(ACTION PATTERN, ... [KEYWORDS]) -- filters IPv6 packets by their headers
+    ///
+    /// Does with IPv6 what IPFilter does with IPv4: rules, actions, files, keywords and handlers are the same. See
+    /// IP6Classifier for patterns. A list of rules may speak of both versions and be given to both elements: tests of one
+    /// hold for no packet of the other. The IPv6 header must have been marked, by CheckIP6Header or MarkIP6Header; a packet
+    /// without one fails every test.
+    ///
+    /// Rules of ClassBench, iptables and nftables, and the policies of their chains, are those of IPv4: they are read and
+    /// match nothing.
+    ///
+    /// Many rules are looked up in a structure as long as all of them look at 8 numbers at most, of which an address takes one
+    /// for each 32 bits of its prefix; else they are tested one after the other.
+    ///
+    /// = KEYWORDS
+    ///
+    /// ACTION, DENIED, CHAIN, LENIENT, CACHING: as for IPFilter.
+    ///
+    /// = HANDLERS
+    ///
+    /// program (read): the rules and how they are evaluated.
+    /// rules (read): the rules with their numbers, one a line.
+    /// rule_insert `N ACTION PATTERN` (write): inserts a rule, which becomes the Nth, from 1 on.
+    /// rule_remove `N` (write): removes the Nth rule.
+    /// rule_replace `N ACTION PATTERN` (write): replaces the Nth rule.
+    /// config (read, write): the configuration; what is written takes its place.
+    /// cache_hits_count, cache_misses_count, cache_total_count (read): -1, as there is no cache.
+    /// cache_hits_ratio, cache_misses_ratio (read): likewise.
+    ///
+    /// = IPV6
+    ///
+    /// Filtered; extension headers and fragments are as in IP6Classifier. Programs decide on packets without extension
+    /// headers.
+    ///
+    /// = EXAMPLE
+    ///
+    /// IP6Filter(deny src net 2001:db8:bad::/48, allow tcp dst port 80 or 443, allow icmp6 type echo)
+    ///
+    /// = SEE ALSO
+    ///
+    /// IP6Classifier, IPFilter, CheckIP6Header, AddressInfo, PortInfo
+    IP6Filter {
+        category: Classify, ports: "1/-", processing: "h/h",
+        samples: [
+            ("allow tcp, drop udp, 1 icmp6", 1, 2),
+            ("deny src 2001:db8::1, allow dst net 2001:db8::/32, allow src net 10/8, deny all, allow tcp", 1, 1),
+            ("0 src ::1 && dst port 1, 1 src 2001:db8::2 && dst port 2, 0 src net fe80::/10 && dst port 3, \
+              1 tcp dst 2001:db8::/64 and port 4, 0 udp", 1, 2)
+        ]
+    }
+}
+
 /// See [`IPFilter::CLASS`].
-pub(crate) struct IPFilter {
+pub(crate) type IPFilter = HeaderFilter<false>;
+/// See [`IP6Filter::CLASS`].
+pub(crate) type IP6Filter = HeaderFilter<true>;
+
+/// Filters packets of IPv4, or of IPv6.
+pub(crate) struct HeaderFilter<const IPV6: bool> {
     rule_classifier: RuleClassifier,
     keywords: Keywords,
 }
@@ -119,11 +176,14 @@ const DENIED: Reason = Reason("denied");
 /// Why packets are dropped, by how much their arm is beyond the outputs.
 const REASONS: &[Reason] = &[NO_MATCH, DENIED];
 
-impl IPFilter {
+impl<const IPV6: bool> HeaderFilter<IPV6> {
+    const VERSION: Version = if IPV6 { Version::V6 } else { Version::V4 };
+
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut keywords = Keywords::default();
-        let mut rule_classifier =
-            RuleClassifier::configure(cx, REASONS, |cx| Self::rules(cx, &mut keywords))?;
+        let mut rule_classifier = RuleClassifier::configure(cx, Self::VERSION, REASONS, |cx| {
+            Self::rules(cx, &mut keywords)
+        })?;
         rule_classifier.set_denied(keywords.denied);
         Ok(Self { rule_classifier, keywords })
     }
@@ -152,6 +212,7 @@ impl IPFilter {
         }
         let chain = chain.unwrap_or_else(|| "FORWARD".to_string());
         let mut reader = Reader {
+            version: Self::VERSION,
             outputs,
             default: keywords.default,
             chain,
@@ -184,6 +245,7 @@ impl IPFilter {
 
 /// Collects rules.
 struct Reader {
+    version: Version,
     outputs: usize,
     /// The arm of rules without an action.
     default: u32,
@@ -203,7 +265,8 @@ impl Reader {
     /// Reads a rule, reporting what is wrong with it.
     fn read(&mut self, arguments: &mut Arguments<'_, '_>, text: Text<'_>) {
         let element = arguments.cx().name();
-        let vocabulary = Vocabulary { names: arguments.cx().names(), element };
+        let (names, version) = (arguments.cx().names(), self.version);
+        let vocabulary = Vocabulary { names, element, version, has_others: true };
         match rule(text.as_str(), self.outputs, self.default, &vocabulary) {
             Ok((arm, pattern)) => {
                 let span = Some(text.span());
@@ -311,6 +374,7 @@ impl Reader {
                     match action(Word { text: verdict, start: range.start }, self.outputs) {
                         Ok(arm) => {
                             let span = Some(text.locate(range));
+                            let pattern = of_ipv4(self.version, pattern);
                             self.rules.push(Rule { pattern, arm, text: written.into(), span });
                         }
                         Err(wrong) => arguments.report(wrong.diagnostic(&text)),
@@ -350,12 +414,21 @@ impl Reader {
         text: Text<'_>,
         range: Range<usize>,
     ) {
-        let (span, pattern) = (Some(text.locate(range)), Pattern::Const(true));
+        let pattern = of_ipv4(self.version, Pattern::Const(true));
+        let span = Some(text.locate(range));
         let (verdict, written) = if passes { ("allow", "allow all") } else { ("deny", "deny all") };
         match action(Word { text: verdict, start: 0 }, self.outputs) {
             Ok(arm) => self.rules.push(Rule { pattern, arm, text: written.into(), span }),
             Err(wrong) => arguments.report(wrong.diagnostic(&text)),
         }
+    }
+}
+
+/// A pattern that tells of IPv4, as it is in a version of IP.
+fn of_ipv4(version: Version, pattern: Pattern) -> Pattern {
+    match version {
+        Version::V4 => pattern,
+        Version::V6 => Pattern::Const(false),
     }
 }
 
@@ -367,7 +440,8 @@ pub(crate) fn rule(
     vocabulary: &Vocabulary<'_>,
 ) -> Result<(u32, Pattern), Wrong> {
     if text.starts_with('@') {
-        return class_bench::parse(text).map(|pattern| (default, pattern)).ok_or_else(|| {
+        let pattern = class_bench::parse(text).map(|pattern| of_ipv4(vocabulary.version, pattern));
+        return pattern.map(|pattern| (default, pattern)).ok_or_else(|| {
             let wrong = Wrong::new(0..text.len(), "this is not a rule of ClassBench");
             wrong.help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'")
         });
@@ -379,6 +453,7 @@ pub(crate) fn rule(
             false => nftables::parse(text)?,
         };
         let verdict = if passes { "allow" } else { "deny" };
+        let pattern = of_ipv4(vocabulary.version, pattern);
         return Ok((action(Word { text: verdict, start: 0 }, outputs)?, pattern));
     }
     let words = words(text);
@@ -413,7 +488,7 @@ fn action(word: Word<'_>, outputs: usize) -> Result<u32, Wrong> {
     }
 }
 
-impl Element for IPFilter {
+impl<const IPV6: bool> Element for HeaderFilter<IPV6> {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         self.rule_classifier.push(batch, cx);
     }

@@ -189,7 +189,7 @@ impl<'a> Seen<'a> {
     fn of_ipv6(bytes: &'a [u8]) -> Option<Self> {
         let ip = Ipv6::new(bytes).filter(|ip| ip.version() == 6)?;
         let length = ipv6::HEADER_LEN + ip.payload_len();
-        let Upper { protocol, at, fragment, is_whole } = ip.upper();
+        let Upper { protocol, at, fragment, is_whole, .. } = ip.upper();
         // A packet that is all of its fragments is none (RFC 6946).
         let is_fragment = fragment.is_some_and(|word| word & !6 != 0) || !is_whole;
         let (src, dst) = (ip.src().octets(), ip.dst().octets());

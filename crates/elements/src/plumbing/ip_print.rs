@@ -4,18 +4,22 @@ use std::fmt::Write;
 
 use ir::{Diagnostic, Model, Span};
 use net::annotation::{AGGREGATE, PAINT, VLAN_TCI};
-use net::wire::{EtherAddr, Ethernet, Icmpv4, Ipv4};
+use net::wire::icmpv6::message::{ECHO, ECHO_REPLY};
+use net::wire::ip_protocol::{ICMPV6, TCP, UDP};
+use net::wire::ipv6::HEADER_LEN;
+use net::wire::{EtherAddr, Ethernet, Icmpv4, Ipv4, Ipv6, icmpv6};
 use net::{Batch, Header, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::Element;
+use crate::ip6::upper::Whole;
 use crate::plumbing::print::{Contents, first, show_time};
 
 element! {
     /// IPPrint([LABEL, KEYWORDS]) -- prints IP packets in the manner of tcpdump
     ///
-    /// Expects IP packets with their header marked, and shows a line for each; packets without
+    /// Expects packets of IPv4 or IPv6 with their header marked, and shows a line for each; packets without
     /// pass unseen.
     ///
     /// = KEYWORDS
@@ -37,6 +41,10 @@ element! {
     /// = HANDLERS
     ///
     /// active (read, write): whether anything is shown.
+    ///
+    /// = IPV6
+    ///
+    /// Shown; ports and types are found behind extension headers.
     ///
     /// = SEE ALSO
     ///
@@ -172,6 +180,9 @@ impl IPPrint {
             let _ = write!(line, "{} > {}: ", address(ether.src()), address(ether.dst()));
         }
         match Ipv4::new(network) {
+            _ if network.first().is_some_and(|first| first >> 4 == 6) => {
+                self.ip6(&mut line, packet)
+            }
             None => line += "truncated-ip",
             Some(ip) => self.ip(&mut line, packet, ip),
         }
@@ -229,6 +240,65 @@ impl IPPrint {
             }
         }
         self.tail(line, packet, ip, total - header);
+    }
+
+    fn ip6(&self, line: &mut String, packet: &Packet) {
+        let network = packet.network().unwrap_or_default();
+        let Some(ip) = Ipv6::new(network) else { return *line += "truncated-ip6" };
+        let total = (HEADER_LEN + ip.payload_len()) as i32;
+        for (shown, name, value) in [
+            (self.shown.ttl, "ttl", i32::from(ip.hop_limit())),
+            (self.shown.tos, "tos", i32::from(ip.traffic_class())),
+            (self.shown.length, "length", total),
+        ] {
+            if shown {
+                let _ = write!(line, "{name} {value} ");
+            }
+        }
+        let (source, destination) = (ip.src(), ip.dst());
+        let between = format!("{source} > {destination}: ");
+        let body = match Whole::of(packet) {
+            Err(reason) => {
+                let _ = write!(line, "{between}{reason}");
+                &[]
+            }
+            Ok(whole) => {
+                let ports = whole.half(0).zip(whole.half(2));
+                match (whole.protocol, ports) {
+                    (TCP, Some((from, to))) => {
+                        let _ = write!(line, "{source}.{from} > {destination}.{to}: ");
+                        let header = total - whole.body.len() as i32;
+                        tcp(line, whole.body, packet.len(), total, header);
+                    }
+                    (UDP, Some((from, to))) => {
+                        let length = whole.half(4).unwrap_or(0);
+                        let _ = write!(line, "{source}.{from} > {destination}.{to}: udp {length}");
+                    }
+                    (ICMPV6, Some(_)) => {
+                        let kind = whole.body[0];
+                        let name = icmpv6::type_name(kind);
+                        let name = name.map_or_else(|| format!("type {kind}"), String::from);
+                        let _ = write!(line, "{between}icmp6 {name}");
+                        if let (ECHO | ECHO_REPLY, Some(id), Some(number)) =
+                            (kind, whole.half(4), whole.half(6))
+                        {
+                            let _ = write!(line, " ({id}, {number})");
+                        }
+                    }
+                    (other, _) => {
+                        let _ = write!(line, "{between}ip-proto-{other}");
+                    }
+                }
+                let header = match whole.protocol {
+                    TCP => whole.body.get(12).map_or(0, |b| usize::from(b >> 4) * 4),
+                    UDP => 8,
+                    _ => 0,
+                };
+                whole.body.get(header..).unwrap_or_default()
+            }
+        };
+        let bytes = if self.payload { body } else { packet.data() };
+        self.contents.show(line, first(bytes, self.length), 6, "\n  ");
     }
 
     /// What is shown of fragments, and of the packet's bytes.

@@ -46,11 +46,11 @@ pub(crate) struct CheckTCPHeader {
 }
 
 /// Not a TCP packet, or one without a marked IP header.
-const NOT_TCP: Reason = Reason("not-tcp");
+pub(crate) const NOT_TCP: Reason = Reason("not-tcp");
 /// The packet is shorter than its TCP header.
-const LENGTH: Reason = Reason("bad-tcp-length");
+pub(crate) const LENGTH: Reason = Reason("bad-tcp-length");
 /// The TCP checksum is wrong.
-const CHECKSUM: Reason = Reason("bad-tcp-checksum");
+pub(crate) const CHECKSUM: Reason = Reason("bad-tcp-checksum");
 
 const REASONS: Reasons =
     &[(NOT_TCP, "not TCP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad TCP checksum")];

@@ -63,7 +63,7 @@ impl Seen<'_> {
 fn behind(network: &[u8]) -> Option<(u8, IpAddr, IpAddr, std::ops::Range<usize>, bool)> {
     if network.first()? >> 4 == 6 {
         let ip = Ipv6::new(network)?;
-        let Upper { protocol, at, fragment, is_whole } = ip.upper();
+        let Upper { protocol, at, fragment, is_whole, .. } = ip.upper();
         // A packet that is all of its fragments is none (RFC 6946).
         let is_fragment = fragment.is_some_and(|word| word & !6 != 0);
         let is_later = fragment.is_some_and(|word| word >> 3 != 0);

@@ -3,15 +3,16 @@
 mod connection;
 mod segment;
 mod table;
+mod version;
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use ir::field::ip;
 use ir::model::{Block, StateKind, reject};
 use ir::{Diagnostic, Model, Op, Reason};
 use net::Batch;
-use net::wire::ip_protocol::{ICMP, TCP};
 
 use crate::argument::Nanoseconds;
 use crate::configure::{Configure, Failed};
@@ -19,13 +20,12 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
-use crate::flow_table::{FlowTable, Key};
-use crate::ip::ip_header;
+use crate::flow_table::{FlowKey, FlowTable};
 use crate::listing::{self, Record, SLICE, Slice};
-use crate::transport::check_tcp_header::CheckTCPHeader;
 use connection::{BAD_RST, BAD_STATE, CLIENT, Connection, OUT_OF_WINDOW, State};
 use segment::{Kind, Seen, Segment, What};
 use table::{STATE, Table, Timeouts};
+use version::{V4, V6, Version};
 
 element! {
     /// TCPTracker([KEYWORDS]) -- checks TCP segments against their connections' states and windows
@@ -74,7 +74,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// IPRewriter, CheckTCPHeader, IPReassembler
+    /// TCP6Tracker, IPRewriter, CheckTCPHeader, IPReassembler
     TCPTracker {
         category: Transport, ports: "2-/2-", processing: "h/h",
         samples: [
@@ -84,16 +84,66 @@ element! {
     }
 }
 
+element! {
+    /// TCP6Tracker([KEYWORDS]) -- checks TCP segments of IPv6 against their connections' states and windows
+    ///
+    /// Does with IPv6 what TCPTracker does with IPv4: inputs, outputs, checks, keywords and handlers are the same.
+    /// Expects IPv6 packets with their header marked.
+    ///
+    /// Segments are found behind extension headers, of which at most 16 are looked at. Packets with more or with one that
+    /// is cut off are invalid, as are fragments, and packets with a routing header that has segments left (RFC 5095).
+    /// A packet that is all of its fragments is none (RFC 6946).
+    ///
+    /// Of ICMPv6 the errors of RFC 4443 are looked at, types 1 to 4: Packet Too Big among them. One that goes to another
+    /// address than that which sent what it quotes is invalid.
+    ///
+    /// = KEYWORDS
+    ///
+    /// LOOSE, CHECKSUM, CAPACITY, TIMEOUT, OPEN_TIMEOUT, CLOSE_TIMEOUT: as for TCPTracker.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): number of connections.
+    /// table (read): the connections, with their states.
+    /// invalid (read): how many segments were invalid, by reason.
+    ///
+    /// = IPV6
+    ///
+    /// Tracked; see above.
+    ///
+    /// = EXAMPLE
+    ///
+    /// t :: TCP6Tracker; ... -> CheckIP6Header -> [0] t [0] -> ...;
+    /// t[1] -> IP6Filter(allow tcp dst port 80) -> [1] t;
+    ///
+    /// = SEE ALSO
+    ///
+    /// TCPTracker, IP6FlowTracker, CheckIP6Header
+    TCP6Tracker {
+        category: Transport, ports: "2-/2-", processing: "h/h",
+        samples: [
+            ("", 2, 2), ("", 4, 5), ("LOOSE true, CAPACITY 2, CHECKSUM false", 2, 3),
+            ("TIMEOUT 3, OPEN_TIMEOUT 1, CLOSE_TIMEOUT 2", 2, 2),
+        ]
+    }
+}
+
 /// See [`TCPTracker::CLASS`].
-pub(crate) struct TCPTracker {
+pub(crate) type TCPTracker = Tracker<V4>;
+/// See [`TCP6Tracker::CLASS`].
+pub(crate) type TCP6Tracker = Tracker<V6>;
+
+/// Tracks connections of a version of IP.
+pub(crate) struct Tracker<V: Version> {
     is_loose: bool,
-    header: CheckTCPHeader,
+    checksum: bool,
     /// Half the number of inputs.
     half: usize,
     outputs: usize,
-    table: Table,
+    table: Table<V::Addresses>,
     /// The packets of a batch.
-    seen: Vec<Seen>,
+    seen: Vec<Seen<V::Addresses>>,
+    version: PhantomData<V>,
 }
 
 /// Flags that contradict each other.
@@ -105,12 +155,11 @@ const NO_ROOM: Reason = Reason("no-room-for-connection");
 
 /// What is invalid with a connection, and without.
 const REASONS: [Reason; 6] = [OUT_OF_WINDOW, BAD_RST, BAD_STATE, NO_CONNECTION, BAD_FLAGS, NO_ROOM];
-const HEADER: [&str; 3] = ["not-tcp", "bad-tcp-length", "bad-tcp-checksum"];
 
 const CAPACITY: u64 = 4 << 20;
 const SECOND: u64 = 1_000_000_000;
 
-impl TCPTracker {
+impl<V: Version> Tracker<V> {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (inputs, outputs, span) = (cx.inputs(), cx.outputs(), cx.span());
         let keywords =
@@ -137,12 +186,12 @@ impl TCPTracker {
         arguments.finish()?;
         cx.claim(None, span, FlowTable::EMPTY)?;
         let (half, table) = (inputs / 2, Table::new(capacity, timeouts));
-        let header = CheckTCPHeader { checksum };
-        Ok(Self { is_loose, header, half, outputs, table, seen: Vec::new() })
+        let (seen, version) = (Vec::new(), PhantomData);
+        Ok(Self { is_loose, checksum, half, outputs, table, seen, version })
     }
 
     /// Where a packet goes that is to be checked, or why it is invalid.
-    fn check(&mut self, port: usize, seen: &Seen, now: u64) -> Result<usize, Reason> {
+    fn check(&mut self, port: usize, seen: &Seen<V::Addresses>, now: u64) -> Result<usize, Reason> {
         let others_decide = port + self.half;
         let segment = match seen.what? {
             What::Other => return Ok(others_decide),
@@ -166,7 +215,7 @@ impl TCPTracker {
     }
 
     /// Checks a segment of a connection that is not in the table; whether its SYN came in this burst.
-    fn unknown(&mut self, key: Key, segment: &Segment) -> Result<bool, Reason> {
+    fn unknown(&mut self, key: FlowKey<V::Addresses>, segment: &Segment) -> Result<bool, Reason> {
         let is_syn = segment.kind == Kind::Syn;
         match self.table.begun(&key) {
             Some((connection, from)) if !is_syn => {
@@ -179,7 +228,7 @@ impl TCPTracker {
     }
 
     /// Begins the connection of a packet that others let pass; or why there is none.
-    fn begin(&mut self, seen: &Seen, group: u16, now: u64) -> Result<(), Reason> {
+    fn begin(&mut self, seen: &Seen<V::Addresses>, group: u16, now: u64) -> Result<(), Reason> {
         let What::Segment(segment) = seen.what? else { return Ok(()) };
         let is_syn = segment.kind == Kind::Syn;
         let Some((number, from)) = self.table.find(seen, now) else {
@@ -201,12 +250,12 @@ impl TCPTracker {
     }
 }
 
-impl Element for TCPTracker {
+impl<V: Version> Element for Tracker<V> {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let (now, half) = (cx.now(), self.half);
         self.table.expire(now);
         let mut all = std::mem::take(&mut self.seen);
-        all.extend(batch.iter_mut().map(|packet| Seen::of(packet, &self.header)));
+        all.extend(batch.iter_mut().map(|packet| Seen::of::<V>(packet, self.checksum)));
         self.table.prefetch(&mut all);
         let mut seen = all.iter();
         cx.each(batch, |packet, _| {
@@ -227,17 +276,19 @@ impl Element for TCPTracker {
     fn model(&self) -> Model {
         let mut model = Model::default();
         let input = |port: usize| -> Block {
-            let missing = reject(2 * self.half, self.outputs, ip_header::NO_HEADER);
+            let missing = reject(2 * self.half, self.outputs, V::NO_HEADER);
+            let [is_missing, is_other] = V::model();
             let other = (port + self.half) % (2 * self.half);
             vec![
-                Op::when(ip_header::is_missing(), missing),
-                Op::when(ip::PROTO.ne(TCP).and(ip::PROTO.ne(ICMP)), vec![Op::emit(other as u32)]),
+                Op::when(is_missing, missing),
+                Op::when(is_other, vec![Op::emit(other as u32)]),
                 Op::Opaque("keeps the windows of connections"),
             ]
         };
         model.inputs = (0..2 * self.half).map(input).collect();
         let capacity = self.table.flows.borrow().capacity();
-        model.declare(STATE, StateKind::Flows { capacity, widths: table::widths() });
+        model
+            .declare(STATE, StateKind::Flows { capacity, widths: table::widths::<V::Addresses>() });
         model
     }
 
@@ -261,8 +312,8 @@ impl Element for TCPTracker {
         if handler != "invalid" {
             return Ok(listing::whole(|from| self.list(handler, from, cx)));
         }
-        let reasons = REASONS.into_iter().chain(HEADER.map(Reason));
-        let lines = reasons.map(|reason| format!("{reason} {}\n", cx.tally.count(reason)));
+        let reasons = REASONS.iter().chain(V::REASONS);
+        let lines = reasons.map(|reason| format!("{reason} {}\n", cx.tally.count(*reason)));
         Ok(lines.collect())
     }
 
@@ -282,8 +333,9 @@ impl Element for TCPTracker {
                 let tuple = flow.key(0).tuple();
                 let state = State::of(flow.state).map_or("", State::name);
                 let left = (flow.expiry() - cx.now) / SECOND;
-                let ends = (tuple.src, tuple.src_port, tuple.dst, tuple.dst_port);
-                let text = format!("{}:{} > {}:{} {state} {left}s", ends.0, ends.1, ends.2, ends.3);
+                let from = SocketAddr::new(tuple.src, tuple.src_port);
+                let to = SocketAddr::new(tuple.dst, tuple.dst_port);
+                let text = format!("{from} > {to} {state} {left}s");
                 records.push(Record::Row(u64::from(flow.touched()), text));
             }
         });

@@ -54,6 +54,11 @@ pub fn type_name(number: u8) -> Option<&'static str> {
     TYPES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
+/// The message type of a name.
+pub fn type_by_name(name: &str) -> Option<u8> {
+    TYPES.iter().find(|(_, known)| *known == name).map(|(number, _)| *number)
+}
+
 /// Flags of a neighbor advertisement, in the header's second word.
 pub mod neighbor_flag {
     /// The sender is a router.

@@ -24,6 +24,8 @@ pub struct Upper {
     pub fragment: Option<u16>,
     /// Whether all headers are there.
     pub is_whole: bool,
+    /// Whether a routing header has segments left: the destination is not the last one.
+    pub has_segments_left: bool,
 }
 
 view! {
@@ -91,8 +93,13 @@ impl<T: AsRef<[u8]>> Ipv6<T> {
     /// What stands behind the extension headers (RFC 8200, section 4; RFC 4302), of which at most 16 are looked at.
     pub fn upper(&self) -> Upper {
         let payload = self.payload();
-        let mut upper =
-            Upper { protocol: self.next_header(), at: 0, fragment: None, is_whole: true };
+        let mut upper = Upper {
+            protocol: self.next_header(),
+            at: 0,
+            fragment: None,
+            is_whole: true,
+            has_segments_left: false,
+        };
         for _ in 0..MOST_EXTENSIONS {
             let rest = payload.get(upper.at..).unwrap_or_default();
             let size = |unit: usize, least: usize| {
@@ -108,6 +115,7 @@ impl<T: AsRef<[u8]>> Ipv6<T> {
             if upper.protocol == IPV6_FRAGMENT {
                 upper.fragment = Some(u16_at(rest, 2));
             }
+            upper.has_segments_left |= upper.protocol == IPV6_ROUTING && rest[3] != 0;
             (upper.protocol, upper.at) = (rest[0], upper.at + size);
             // What follows in another fragment is no header.
             if upper.fragment.is_some_and(|word| word & !7 != 0) {
@@ -226,7 +234,7 @@ mod tests {
             let mut ip = Ipv6::new(&mut bytes[..]).unwrap();
             ip.set_payload_len(payload.len() as u16);
             ip.set_next_header(next);
-            let Upper { protocol, at, fragment, is_whole } = Ipv6::new(&bytes).unwrap().upper();
+            let Upper { protocol, at, fragment, is_whole, .. } = Ipv6::new(&bytes).unwrap().upper();
             (protocol, at, fragment, is_whole)
         };
         assert_eq!(upper(UDP, &[1; 8]), (UDP, 0, None, true));

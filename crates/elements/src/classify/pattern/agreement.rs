@@ -9,10 +9,16 @@ use super::filter::{Filter, Rule};
 use super::language::parse;
 use super::primitive::Vocabulary;
 use super::program::{Headers, Program};
+use super::version::Version;
 use crate::names::Names;
 
 fn pattern(text: &str) -> Pattern {
-    let vocabulary = Vocabulary { names: &Names::default(), element: "" };
+    let vocabulary = Vocabulary {
+        names: &Names::default(),
+        element: "",
+        version: Version::V4,
+        has_others: true,
+    };
     parse(text, &vocabulary).unwrap_or_else(|wrong| panic!("{text}: {}", wrong.message))
 }
 
@@ -172,7 +178,7 @@ proptest! {
             Rule { pattern: pattern(text), arm: *arm, text: text.as_str().into(), span: None }
         };
         let mut rules: Vec<Rule> = texts.iter().map(rule).collect();
-        let mut filter = Filter::new(rules.clone(), 9);
+        let mut filter = Filter::new(rules.clone(), 9, Version::V4);
         let mut pool = Pool::new();
         let mut batch = Batch::new();
         packets.iter().for_each(|bytes| batch.push(packet(&mut pool, bytes)));
@@ -186,7 +192,7 @@ proptest! {
                 true => filter.set(rules.clone()),
                 false => filter.splice(at, removed, added),
             }
-            let mut new = Filter::new(rules.clone(), 9);
+            let mut new = Filter::new(rules.clone(), 9, Version::V4);
             prop_assert_eq!(filter.arms(&batch), new.arms(&batch), "{:?}", texts);
             prop_assert_eq!(filter.model(vec![], vec![]), new.model(vec![], vec![]));
             for (packet, &arm) in batch.iter().zip(new.arms(&batch)) {
@@ -202,7 +208,7 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_refused(text in "[a-z0-9 ()!&|<>=?:./@_\\[\\]-]{0,60}") {
-        let vocabulary = Vocabulary { names: &Names::default(), element: "" };
+        let vocabulary = Vocabulary { names: &Names::default(), element: "", version: Version::V4, has_others: true };
         if let Err(wrong) = parse(&text, &vocabulary) {
             prop_assert!(text.get(wrong.range.clone()).is_some(), "{:?} in {:?}", wrong, text);
         }
@@ -210,7 +216,7 @@ proptest! {
 
     #[test]
     fn any_words_are_parsed_or_refused(words in prop::collection::vec(proptest::sample::select(WORDS), 0..14)) {
-        let vocabulary = Vocabulary { names: &Names::default(), element: "" };
+        let vocabulary = Vocabulary { names: &Names::default(), element: "", version: Version::V4, has_others: true };
         let text = words.join(" ");
         if let Err(wrong) = parse(&text, &vocabulary) {
             prop_assert!(text.get(wrong.range.clone()).is_some(), "{:?} in {:?}", wrong, text);
@@ -284,7 +290,12 @@ fn most_tests_become_cubes() {
 
 #[test]
 fn deep_nesting_is_refused_and_does_not_overflow() {
-    let vocabulary = Vocabulary { names: &Names::default(), element: "" };
+    let vocabulary = Vocabulary {
+        names: &Names::default(),
+        element: "",
+        version: Version::V4,
+        has_others: true,
+    };
     for part in ["(", "not (", "tcp ? ", "tcp ? udp : ", "(tcp ? udp : udp) ? ", "! "] {
         assert!(parse(&part.repeat(100_000), &vocabulary).is_err(), "{part}");
     }

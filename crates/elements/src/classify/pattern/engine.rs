@@ -10,6 +10,7 @@ use super::cubes::{Keys, cubes};
 use super::expr::Pattern;
 use super::filter::CompiledRule;
 use super::program::{Headers, Program};
+use super::version::Version;
 
 /// A program of more tests than this is replaced by a classifier.
 const MANY_TESTS: usize = 32;
@@ -129,24 +130,26 @@ impl Lookup {
         }
     }
 
-    /// Appends the arms that packets take; `headerless` says so for those without an IP header.
+    /// Appends the arms that packets take; `headerless` says so for those without an IP header, and `otherwise` is that of
+    /// packets that nothing matches.
     pub(super) fn arms(
         &mut self,
         batch: &Batch,
-        headerless: &Program,
-        otherwise: u32,
+        version: Version,
+        (headerless, otherwise): (&Program, u32),
         arms: &mut Vec<u32>,
     ) {
         let first = arms.len();
         self.batch.clear();
         for packet in batch.iter() {
-            let headers = Headers::of(packet);
-            if headers.network.is_empty() {
-                arms.push(headerless.run(&headers));
-            } else {
-                arms.push(PENDING);
-                self.batch.push(self.keys.key(&headers));
-            }
+            version.with(packet, |headers| {
+                if headers.network.is_empty() {
+                    arms.push(headerless.run(headers));
+                } else {
+                    arms.push(PENDING);
+                    self.batch.push(self.keys.key(headers));
+                }
+            });
         }
         self.found.resize(self.batch.len(), None);
         self.list.rank_batch(&self.batch, &mut self.found);
@@ -155,7 +158,7 @@ impl Lookup {
         for ((arm, packet), &found) in pending.zip(&self.found) {
             let found = match self.unlisted.is_empty() {
                 true => found,
-                false => self.with_unlisted(&Headers::of(packet), found),
+                false => version.with(packet, |headers| self.with_unlisted(headers, found)),
             };
             *arm = found.map_or(otherwise, RuleList::arm);
         }

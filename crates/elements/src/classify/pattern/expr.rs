@@ -15,6 +15,10 @@ pub(crate) enum Origin {
     Network,
     /// The transport header. Later fragments have none, nor do packets without an IP header.
     Transport,
+    /// The header of IPv6. Only packets that have its 40 bytes have any of it.
+    Network6,
+    /// The transport header behind that of IPv6. Fragments have none.
+    Transport6,
 }
 
 /// At most four bytes of a packet.
@@ -44,15 +48,19 @@ impl PacketBytes {
 
     /// Whether every packet with an IP header has the bytes.
     pub(crate) fn is_fixed(self) -> bool {
-        self.origin == Origin::Network && self.end() <= 20
+        match self.origin {
+            Origin::Network => self.end() <= 20,
+            Origin::Network6 => self.end() <= 40,
+            Origin::Data | Origin::Mac | Origin::Transport | Origin::Transport6 => false,
+        }
     }
 
     fn base(self) -> Base {
         match self.origin {
             Origin::Data => Base::Data,
             Origin::Mac => Base::Header(Header::Mac),
-            Origin::Network => Base::Header(Header::Network),
-            Origin::Transport => Base::Header(Header::Transport),
+            Origin::Network | Origin::Network6 => Base::Header(Header::Network),
+            Origin::Transport | Origin::Transport6 => Base::Header(Header::Transport),
         }
     }
 
@@ -63,8 +71,9 @@ impl PacketBytes {
         match self.origin {
             Origin::Data => vec![meta::LEN.ge(end)],
             Origin::Mac => vec![meta::AVAIL_MAC.ge(end.max(14))],
-            Origin::Network if self.is_fixed() => Vec::new(),
-            Origin::Network => vec![meta::AVAIL_NET.ge(end)],
+            Origin::Network | Origin::Network6 if self.is_fixed() => Vec::new(),
+            Origin::Network | Origin::Network6 => vec![meta::AVAIL_NET.ge(end)],
+            Origin::Transport6 => vec![meta::AVAIL_TRANSPORT.ge(end)],
             Origin::Transport => vec![ip::FRAG.eq(0u8), meta::AVAIL_TRANSPORT.ge(end)],
         }
     }
@@ -194,8 +203,8 @@ impl Pattern {
         match self {
             Self::Const(value) => Self::Const(*value),
             Self::Test(test) => match test.place.origin {
-                Origin::Network | Origin::Transport => Self::Const(false),
                 Origin::Data | Origin::Mac => self.clone(),
+                _ => Self::Const(false),
             },
             Self::Not(inner) => inner.without_header().not(),
             Self::All(parts) => Self::all(parts.iter().map(Self::without_header)),

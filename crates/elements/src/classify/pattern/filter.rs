@@ -11,7 +11,7 @@ use net::Batch;
 use super::engine::Engine;
 use super::expr::{Origin, Pattern};
 use super::program::{Headers, Program};
-use crate::ip::ip_header;
+use super::version::Version;
 
 /// A rule: packets that its pattern matches take an arm.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct CompiledRule {
 impl CompiledRule {
     fn new(rule: Rule) -> Self {
         let mut needs_header = false;
-        let is_ip = |origin| matches!(origin, Origin::Network | Origin::Transport);
+        let is_ip = |origin| !matches!(origin, Origin::Data | Origin::Mac);
         rule.pattern.for_each_test(&mut |test| needs_header |= is_ip(test.place.origin));
         let headerless = Some(rule.pattern.without_header());
         let headerless = headerless.filter(|pattern| *pattern != Pattern::Const(false));
@@ -59,6 +59,7 @@ pub(crate) struct Filter {
     rules: Vec<Rc<CompiledRule>>,
     /// The arm of packets that no rule matches.
     otherwise: u32,
+    version: Version,
     /// Whether any rule looks at IP.
     needs_header: bool,
     /// For packets without an IP header.
@@ -71,13 +72,14 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(rules: Vec<Rule>, otherwise: u32) -> Self {
+    pub(crate) fn new(rules: Vec<Rule>, otherwise: u32, version: Version) -> Self {
         let rules: Vec<Rc<CompiledRule>> =
             rules.into_iter().map(|r| Rc::new(CompiledRule::new(r))).collect();
         let engine = Engine::new(&rules, otherwise);
         let mut filter = Self {
             rules,
             otherwise,
+            version,
             needs_header: false,
             headerless: Program::new([], otherwise),
             engine,
@@ -106,6 +108,11 @@ impl Filter {
     /// The rules, in order.
     pub(crate) fn rules(&self) -> impl ExactSizeIterator<Item = &Rule> {
         self.rules.iter().map(|made| &made.rule)
+    }
+
+    /// The version of IP that they test.
+    pub(crate) fn version(&self) -> Version {
+        self.version
     }
 
     /// The rule with this index.
@@ -145,7 +152,7 @@ impl Filter {
             old.arm == new.arm && old.text == new.text && old.pattern == new.pattern
         };
         match edits(self.rules.len(), rules.len(), MAX_EDITS, same) {
-            None => *self = Self::new(rules, self.otherwise),
+            None => *self = Self::new(rules, self.otherwise, self.version),
             Some(edits) => {
                 for edit in edits.into_iter().rev() {
                     self.exchange(edit.old.start, edit.old.len(), rules[edit.new].to_vec());
@@ -161,16 +168,15 @@ impl Filter {
         let headerless = self.needs_header.then_some(&self.headerless);
         match &mut self.engine {
             Engine::Program(program) => {
-                self.arms.extend(batch.iter().map(|packet| {
-                    let headers = Headers::of(packet);
-                    match headerless {
-                        Some(headerless) if headers.network.is_empty() => headerless.run(&headers),
-                        _ => program.run(&headers),
-                    }
-                }));
+                let arm = |headers: &Headers<'_>| match headerless {
+                    Some(headerless) if headers.network.is_empty() => headerless.run(headers),
+                    _ => program.run(headers),
+                };
+                self.arms.extend(batch.iter().map(|packet| self.version.with(packet, arm)));
             }
             Engine::Lookup(lookup) => {
-                lookup.arms(batch, &self.headerless, self.otherwise, &mut self.arms);
+                let rest = (&self.headerless, self.otherwise);
+                lookup.arms(batch, self.version, rest, &mut self.arms);
             }
         }
         &self.arms
@@ -186,7 +192,8 @@ impl Filter {
         let [headerless, rules] = &self.models;
         let mut block = Vec::new();
         if self.needs_header {
-            block.push(Op::when(ip_header::is_missing(), vec![decide(headerless)]));
+            block.push(Op::when(self.version.is_missing(), vec![decide(headerless)]));
+            block.extend(self.version.first());
         }
         block.push(decide(rules));
         Model::from_block(block)

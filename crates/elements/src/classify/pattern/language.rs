@@ -11,8 +11,11 @@
 //! A test that has no qualifiers takes over those of the test before it.
 
 use super::expr::Pattern;
-use super::primitive::{Carried, Data, Field, Kind, Op, Primitive, Sides, Vocabulary};
+use super::primitive::{
+    Carried, Data, Field, ICMP_TYPE, ICMP6, ICMP6_TYPE, Kind, Op, Primitive, Sides, Vocabulary,
+};
 use super::text::{Word, Wrong, words};
+use super::version::Version;
 
 /// Patterns nested deeper than this are refused.
 const MAX_DEPTH: usize = 128;
@@ -207,7 +210,7 @@ impl<'t> Parser<'_, 't, '_> {
         }
         let end = self.words.get(self.at - 1).map_or(self.end, |w| w.range().end);
         let next = self.peek();
-        primitive.finish(&mut self.carried).map_err(|message| {
+        primitive.finish(&mut self.carried, self.vocabulary.version).map_err(|message| {
             // A value that is none (`port 1-1023`) is what the error is about.
             let value =
                 next.filter(|w| !["and", "&&", "or", "||", ")", "?", ":"].contains(&w.text));
@@ -228,6 +231,11 @@ impl<'t> Parser<'_, 't, '_> {
             let protocol = kind.is_none().then(|| self.vocabulary.qualifying_protocol(word.text));
             match (word.text, kind, protocol.flatten()) {
                 (_, Some(kind), _) => {
+                    let is_icmp6 = primitive.protocol == Some(ICMP6);
+                    let kind = match kind {
+                        Kind::Field(ICMP_TYPE) if is_icmp6 => Kind::Field(ICMP6_TYPE),
+                        kind => kind,
+                    };
                     if primitive.kind.replace(kind).is_some() {
                         return Err(twice("what is tested"));
                     }
@@ -250,6 +258,10 @@ impl<'t> Parser<'_, 't, '_> {
                         break;
                     }
                     primitive.ether = Some(word.text == "ether");
+                    primitive.version = (word.text == "ip").then_some(Version::V4);
+                }
+                ("ip6", ..) if self.vocabulary.has_others && primitive.ether.is_none() => {
+                    (primitive.ether, primitive.version) = (Some(false), Some(Version::V6));
                 }
                 ("not" | "!", ..) => *negated = !*negated,
                 _ => break,
@@ -305,7 +317,9 @@ impl<'t> Parser<'_, 't, '_> {
     fn value(&mut self, primitive: &mut Primitive) -> Result<(), Wrong> {
         let Some(word) = self.peek() else { return Ok(()) };
         let wrong = |message| Wrong::new(word.range(), message);
-        let data = self.vocabulary.data(word.text, primitive).map_err(wrong)?;
+        let known =
+            Primitive { protocol: primitive.protocol.or(self.carried.icmp6()), ..*primitive };
+        let data = self.vocabulary.data(word.text, &known).map_err(wrong)?;
         let text = |i: usize| self.words.get(self.at + i).map_or("", |w| w.text);
         match data {
             Some(Data::Host(address)) if text(1) == "mask" => {

@@ -18,6 +18,7 @@ pub(crate) mod nftables;
 mod primitive;
 mod program;
 mod text;
+mod version;
 
 pub(crate) use expr::{Origin, PacketBytes, Pattern};
 pub(crate) use filter::{Filter, Rule};
@@ -25,3 +26,4 @@ pub(crate) use language::{parse, parse_words};
 pub(crate) use primitive::Vocabulary;
 pub(crate) use program::{Headers, Program};
 pub(crate) use text::{Text, Word, Wrong, words};
+pub(crate) use version::Version;

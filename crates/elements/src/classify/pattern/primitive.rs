@@ -1,9 +1,12 @@
 //! Single tests of the pattern language: what their words mean together.
 
 use ir::IntervalSet;
-use net::wire::{EtherAddr, icmpv4, ip_protocol, service};
+use net::wire::{EtherAddr, icmpv4, icmpv6, ip_protocol, service};
+
+use std::net::Ipv6Addr;
 
 use super::expr::{Origin, PacketBytes, Pattern};
+use super::version::Version;
 use crate::argument::{IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::names::Names;
 
@@ -12,6 +15,8 @@ pub(crate) type Protocol = u16;
 const TCP: Protocol = ip_protocol::TCP as Protocol;
 const UDP: Protocol = ip_protocol::UDP as Protocol;
 const ICMP: Protocol = ip_protocol::ICMP as Protocol;
+/// `icmp6`.
+pub(crate) const ICMP6: Protocol = ip_protocol::ICMPV6 as Protocol;
 const DCCP: Protocol = ip_protocol::DCCP as Protocol;
 /// `tcpudp`.
 const TCP_OR_UDP: Protocol = 256;
@@ -36,7 +41,8 @@ pub(crate) enum Field {
 }
 
 const TOS: Field = Field::Ip(8, 8);
-const ICMP_TYPE: Field = Field::Transport(ICMP, 0, 8);
+pub(crate) const ICMP_TYPE: Field = Field::Transport(ICMP, 0, 8);
+pub(crate) const ICMP6_TYPE: Field = Field::Transport(ICMP6, 0, 8);
 
 impl Field {
     fn protocol(self) -> Option<Protocol> {
@@ -47,13 +53,25 @@ impl Field {
         }
     }
 
+    /// The same of the IPv6 header, if that has it.
+    fn in_ipv6(self) -> Option<Self> {
+        Some(match self {
+            Field::Ip(0, _) => self,
+            Field::Ip(8, width) => Field::Ip(4, width),
+            Field::Ip(64, width) => Field::Ip(56, width),
+            Field::Ip(..) => return None,
+            other => other,
+        })
+    }
+
     /// The bytes, and the bits of them that belong to the field.
-    fn place(self) -> (PacketBytes, u32) {
+    fn place(self, version: Version) -> (PacketBytes, u32) {
+        let (network, transport) = (version.network(), version.transport());
         let (origin, offset, width) = match self {
-            Field::Ip(offset, width) => (Origin::Network, offset, width),
-            Field::Transport(_, offset, width) => (Origin::Transport, offset, width),
+            Field::Ip(offset, width) => (network, offset, width),
+            Field::Transport(_, offset, width) => (transport, offset, width),
             Field::Raw { protocol, offset, length } => {
-                let origin = if protocol.is_some() { Origin::Transport } else { Origin::Network };
+                let origin = if protocol.is_some() { transport } else { network };
                 (origin, 8 * offset, 8 * length)
             }
         };
@@ -72,6 +90,8 @@ pub(crate) enum Kind {
     Net,
     Ether,
     Proto,
+    /// `ip` or `ip6` alone.
+    Version,
     Port,
     TcpOpt,
     Frag,
@@ -121,6 +141,7 @@ impl Kind {
             Kind::Net => "net",
             Kind::Ether => "ether host",
             Kind::Proto => "proto",
+            Kind::Version => "ip",
             Kind::Port => "port",
             Kind::TcpOpt => "tcp opt",
             Kind::Frag => "ip frag",
@@ -136,6 +157,7 @@ impl Kind {
             Kind::Field(Field::Ip(32, _)) => "ip id",
             Kind::Field(Field::Ip(..)) => "ip ttl",
             Kind::Field(Field::Transport(ICMP, ..)) => "icmp type",
+            Kind::Field(Field::Transport(ICMP6, ..)) => "icmp6 type",
             Kind::Field(Field::Transport(..)) => "tcp win",
         }
     }
@@ -168,6 +190,9 @@ pub(crate) enum Data {
     Host(u32),
     /// Address and mask.
     Net(u32, u32),
+    Host6(u128),
+    /// Address and mask.
+    Net6(u128, u128),
     Ether(EtherAddr),
     Proto(Protocol),
     Port(u16),
@@ -189,7 +214,15 @@ pub(crate) struct Carried {
     kind: Option<Kind>,
     sides: Option<Sides>,
     protocol: Option<Protocol>,
+    version: Option<Version>,
     pub(crate) ether: bool,
+}
+
+impl Carried {
+    /// ICMPv6, if its types were tested: names of types mean its own then.
+    pub(crate) fn icmp6(&self) -> Option<Protocol> {
+        (self.kind == Some(Kind::Field(ICMP6_TYPE))).then_some(ICMP6)
+    }
 }
 
 /// The words of a test, as they are collected.
@@ -198,8 +231,12 @@ pub(crate) struct Primitive {
     pub(crate) kind: Option<Kind>,
     pub(crate) sides: Option<Sides>,
     pub(crate) protocol: Option<Protocol>,
-    /// Whether `ether` (or else `ip`) was said.
+    /// Whether `ether` (or else `ip` or `ip6`) was said.
     pub(crate) ether: Option<bool>,
+    /// The version of IP that was said.
+    pub(crate) version: Option<Version>,
+    /// The version whose header is tested.
+    pub(super) tested: Version,
     pub(crate) mask: Option<Mask>,
     pub(crate) op: Op,
     pub(crate) negated: bool,
@@ -224,7 +261,11 @@ impl Primitive {
 
     /// What it means, taking over what it does not say from `carried`, and leaving there what the
     /// next may take over.
-    pub(crate) fn finish(mut self, carried: &mut Carried) -> Result<Pattern, String> {
+    pub(crate) fn finish(
+        mut self,
+        carried: &mut Carried,
+        version: Version,
+    ) -> Result<Pattern, String> {
         let mut kind = self.infer_kind(carried)?;
         let ether = self.ether.unwrap_or(matches!(self.data, Data::Ether(_)));
         if ether && kind == Kind::Host {
@@ -233,11 +274,29 @@ impl Primitive {
         if ether != (kind == Kind::Ether) {
             return Err(format!("'{}' is not a test of the Ethernet header", kind.name()));
         }
-        let pattern = self.pattern(&mut kind)?;
+        let said = match self.data {
+            Data::Host(_) | Data::Net(..) => Some(Version::V4),
+            Data::Host6(_) | Data::Net6(..) => Some(Version::V6),
+            _ => self.version,
+        };
+        if let (Some(said), Some(version)) = (said, self.version)
+            && said != version
+        {
+            return Err("the address is not of this version of IP".to_string());
+        }
+        // Bytes of a header are those of the version that was said, or else of IPv4.
+        let is_raw = matches!(kind, Kind::Field(Field::Raw { protocol: None, .. }));
+        let said = said.or(is_raw.then_some(Version::V4));
+        self.tested = said.unwrap_or(version);
+        let mut pattern = self.pattern(&mut kind)?;
+        if self.tested != version {
+            pattern = Pattern::Const(false);
+        }
         *carried = Carried {
             kind: Some(kind),
             sides: self.sides,
             protocol: self.protocol,
+            version: self.version,
             ether: matches!(self.data, Data::Ether(_)),
         };
         Ok(pattern)
@@ -250,11 +309,15 @@ impl Primitive {
         }
         let kind = match self.data {
             Data::Host(_) => Kind::Host,
-            Data::Net(..) => Kind::Net,
+            Data::Net(..) | Data::Net6(..) => Kind::Net,
+            Data::Host6(_) => Kind::Host,
             Data::Ether(_) => Kind::Ether,
             Data::TcpOpt(_) => Kind::TcpOpt,
             Data::Proto(_) => Kind::Proto,
             Data::Port(_) => Kind::Port,
+            Data::IcmpType(_) if self.protocol.or(carried.icmp6()) == Some(ICMP6) => {
+                Kind::Field(ICMP6_TYPE)
+            }
             Data::IcmpType(_) => Kind::Field(ICMP_TYPE),
             Data::Int(value) => match carried.kind {
                 Some(kind @ (Kind::Field(_) | Kind::Proto | Kind::Port)) => kind,
@@ -265,8 +328,12 @@ impl Primitive {
                 }
             },
             Data::Nothing if self.protocol.is_some() => Kind::Proto,
+            Data::Nothing if self.version.is_some() => Kind::Version,
             Data::Nothing => return Err("the test is not complete".to_string()),
         };
+        if !matches!(kind, Kind::Host | Kind::Net | Kind::Ether) {
+            self.version = self.version.or(carried.version);
+        }
         match kind {
             Kind::Host | Kind::Net | Kind::Ether | Kind::TcpOpt => {
                 self.sides = self.sides.or(carried.sides);
@@ -284,6 +351,21 @@ impl Primitive {
     fn pattern(&mut self, kind: &mut Kind) -> Result<Pattern, String> {
         let name = kind.name();
         match *kind {
+            Kind::Host | Kind::Net if matches!(self.data, Data::Host6(_) | Data::Net6(..)) => {
+                self.only_equal(name)?;
+                let (address, mask) = match (*kind, self.data) {
+                    (Kind::Host, Data::Host6(address)) => (address, u128::MAX),
+                    (Kind::Net, Data::Net6(address, mask)) => (address, mask),
+                    (Kind::Host, _) => return self.missing(name, "address, such as 2001:db8::1"),
+                    _ => return self.missing(name, "network, such as 2001:db8::/32"),
+                };
+                if self.mask.is_some() {
+                    return bad_mask(name);
+                }
+                *kind = Kind::Host;
+                let pattern = self.address6(address, mask);
+                Ok(self.with_protocol(pattern))
+            }
             Kind::Host | Kind::Net => {
                 let (address, prefix) = match (*kind, self.data) {
                     (Kind::Host, Data::Host(address)) => (address, u32::MAX),
@@ -298,7 +380,7 @@ impl Primitive {
                     Some(Mask::Ether(_)) => return bad_mask(name),
                 };
                 *kind = Kind::Host;
-                let addresses = [12, 16].map(|at| (PacketBytes::new(Origin::Network, at, 4), mask));
+                let addresses = [12, 16].map(|at| (self.network(at, 4), mask));
                 let pattern = self.either_side(addresses, single(address & mask));
                 Ok(self.with_protocol(pattern))
             }
@@ -315,6 +397,8 @@ impl Primitive {
                 Ok(self.ether_address(address.0, mask.0))
             }
             Kind::Proto => self.proto(),
+            // Whatever the protocol is: it is enough that there is one.
+            Kind::Version => Ok(Pattern::test(self.tested.protocol(), 0xff, range(0, 0xff))),
             Kind::Port => {
                 let port = match self.data {
                     Data::Int(port) => port,
@@ -326,7 +410,8 @@ impl Primitive {
                     other => return Err(format!("protocol {other} has no ports")),
                 }
                 let (mask, set) = self.compare(name, port, 0xffff)?;
-                let ports = [0, 2].map(|at| (PacketBytes::new(Origin::Transport, at, 2), mask));
+                let transport = self.tested.transport();
+                let ports = [0, 2].map(|at| (PacketBytes::new(transport, at, 2), mask));
                 let pattern = self.either_side(ports, set);
                 Ok(self.with_protocol(pattern))
             }
@@ -346,7 +431,7 @@ impl Primitive {
                 if self.negated || self.mask.is_some() {
                     return Err(format!("'{name}' takes neither a relation nor a mask"));
                 }
-                let place = PacketBytes::new(Origin::Transport, 13, 1);
+                let place = PacketBytes::new(self.tested.transport(), 13, 1);
                 let pattern = match flags {
                     0 => Pattern::test(place, 0xff, range(0, 0xff)),
                     flags => Pattern::test(place, flags, single(flags)),
@@ -361,7 +446,7 @@ impl Primitive {
                 };
                 let set = (set.0, if self.negated { complement(&set) } else { set.1 });
                 *kind = Kind::Field(TOS);
-                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 1, 1), set.0, set.1);
+                let pattern = self.ecn(set.0, &set.1);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Ce => {
@@ -369,24 +454,40 @@ impl Primitive {
                 *kind = Kind::Field(TOS);
                 let set = (0x3, single(3));
                 let set = (set.0, if self.negated { complement(&set) } else { set.1 });
-                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 1, 1), set.0, set.1);
+                let pattern = self.ecn(set.0, &set.1);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Frag | Kind::Unfrag => {
                 self.no_value(name)?;
                 let whole = (*kind == Kind::Unfrag) != self.negated;
                 *kind = Kind::Frag;
+                if self.tested == Version::V6 {
+                    let fragment = single(ip_protocol::IPV6_FRAGMENT.into());
+                    let set = if whole { complement(&(0xff, fragment)) } else { fragment };
+                    let pattern = Pattern::test(self.tested.protocol(), 0xff, set);
+                    return Ok(self.with_protocol(pattern));
+                }
                 let set = if whole { single(0) } else { range(1, 0x3fff) };
-                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 6, 2), 0x3fff, set);
+                let pattern = Pattern::test(self.network(6, 2), 0x3fff, set);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Field(field) => {
                 let value = match self.data {
                     Data::Int(value) => value,
-                    Data::IcmpType(value) if field == ICMP_TYPE => u32::from(value),
+                    Data::IcmpType(value) if [ICMP_TYPE, ICMP6_TYPE].contains(&field) => {
+                        value.into()
+                    }
                     _ => return self.missing(name, "value, a number"),
                 };
-                let (place, bits) = field.place();
+                let field = match (self.tested, self.version) {
+                    (Version::V4, _) => Some(field),
+                    (Version::V6, Some(_)) if field.in_ipv6().is_none() => {
+                        return Err(format!("'{name}' is a test of IPv4"));
+                    }
+                    (Version::V6, _) => field.in_ipv6(),
+                };
+                let Some(field) = field else { return Ok(Pattern::Const(false)) };
+                let (place, bits) = field.place(self.tested);
                 let shift = bits.trailing_zeros();
                 let (mask, set) = self.compare(name, value, bits >> shift)?;
                 let set = if self.negated { complement(&(mask, set)) } else { set };
@@ -432,7 +533,7 @@ impl Primitive {
             self.protocol = Some(value as Protocol);
         }
         let set = if self.negated { complement(&(mask, set)) } else { set };
-        Ok(Pattern::test(PROTOCOL, mask, set))
+        Ok(Pattern::test(self.tested.protocol(), mask, set))
     }
 
     /// The masked numbers, of at most `most`, that compare with `value` as was said. Turns a
@@ -485,6 +586,37 @@ impl Primitive {
         self.combine(tests)
     }
 
+    /// Bytes of the IP header.
+    fn network(&self, offset: u16, length: u8) -> PacketBytes {
+        PacketBytes::new(self.tested.network(), offset, length)
+    }
+
+    /// A test of masked ECN bits.
+    fn ecn(&self, mask: u32, set: &IntervalSet) -> Pattern {
+        let shift = if self.tested == Version::V6 { 4 } else { 0 };
+        let scale = |&(low, high): &(u128, u128)| (low << shift, high << shift);
+        // No number lies between those that are masked.
+        let set = set.intervals().iter().flat_map(|&(low, high)| (low..=high).map(|n| (n, n)));
+        let set = set.map(|pair| scale(&pair)).collect();
+        Pattern::test(self.network(1, 1), mask << shift, IntervalSet::from_intervals(set))
+    }
+
+    /// A test of addresses of IPv6, word by word.
+    fn address6(&mut self, address: u128, mask: u128) -> Pattern {
+        let word = |n: u128, at: usize| (n >> (96 - 32 * at)) as u32;
+        let sides = Version::V6.addresses().map(|places| {
+            let tests = places.into_iter().enumerate().filter_map(|(at, place)| {
+                let mask = word(mask, at);
+                (mask != 0).then(|| Pattern::test(place, mask, single(word(address, at) & mask)))
+            });
+            let same = Pattern::all(tests);
+            if self.negated { same.not() } else { same }
+        });
+        // Whatever the address is: it is enough that there is one.
+        let there = Pattern::test(self.tested.protocol(), 0xff, range(0, 0xff));
+        Pattern::all([there, self.combine(sides)])
+    }
+
     fn combine(&mut self, [source, destination]: [Pattern; 2]) -> Pattern {
         match (*self.sides.get_or_insert(Sides::Either), self.negated) {
             (Sides::Source, _) => source,
@@ -528,11 +660,9 @@ impl Primitive {
             }
             Some(protocol) => single(u32::from(protocol)),
         };
-        Pattern::all([Pattern::test(PROTOCOL, 0xff, set), pattern])
+        Pattern::all([Pattern::test(self.tested.protocol(), 0xff, set), pattern])
     }
 }
-
-const PROTOCOL: PacketBytes = PacketBytes::new(Origin::Network, 9, 1);
 
 fn bad_mask<T>(name: &str) -> Result<T, String> {
     Err(format!("'{name}' does not take such a mask"))
@@ -560,10 +690,10 @@ const TCP_OPTIONS: [(&str, u8); 6] =
     [("ack", 0x10), ("fin", 0x01), ("psh", 0x08), ("rst", 0x04), ("syn", 0x02), ("urg", 0x20)];
 
 /// The words of the language itself.
-const WORDS: [&str; 29] = [
+const WORDS: [&str; 30] = [
     "and", "ce", "dest", "dscp", "dst", "ect", "ether", "false", "frag", "hl", "host", "id", "ip",
-    "len", "mask", "net", "not", "opt", "or", "port", "proto", "src", "tos", "true", "ttl", "type",
-    "unfrag", "vers", "win",
+    "ip6", "len", "mask", "net", "not", "opt", "or", "port", "proto", "src", "tos", "true", "ttl",
+    "type", "unfrag", "vers", "win",
 ];
 
 /// Names that patterns may use, as the element that they belong to sees them.
@@ -572,6 +702,10 @@ pub(crate) struct Vocabulary<'a> {
     pub(crate) names: &'a Names,
     /// The element's full name.
     pub(crate) element: &'a str,
+    /// The version of IP that is tested.
+    pub(crate) version: Version,
+    /// Whether tests of the other version are understood: they hold for no packet.
+    pub(crate) has_others: bool,
 }
 
 impl Vocabulary<'_> {
@@ -610,6 +744,9 @@ impl Vocabulary<'_> {
                 }
                 (None, None) => {}
             }
+            if let Some(data) = self.address6(word, test.kind).filter(|_| self.has_others) {
+                return Ok(Some(data));
+            }
         }
         if test.ether != Some(false) {
             return Ok(self.ether(word).map(Data::Ether));
@@ -622,6 +759,22 @@ impl Vocabulary<'_> {
         let bare = word.strip_suffix(":ip").unwrap_or(word);
         let named = || self.names.find(self.element, bare, |m| m.ip);
         parse_ipv4(word).or_else(named).map(std::net::Ipv4Addr::to_bits)
+    }
+
+    /// The address or network of IPv6 that a word is or names.
+    fn address6(&self, word: &str, kind: Option<Kind>) -> Option<Data> {
+        let named = |word| self.names.find(self.element, word, |m| m.ip6);
+        if let Some((address, length)) = word.split_once('/') {
+            let address = address.parse().ok().or_else(|| named(address))?.to_bits();
+            let length: u32 = length.parse().ok().filter(|length| *length <= 128)?;
+            return Some(Data::Net6(address, u128::MAX.checked_shl(128 - length).unwrap_or(0)));
+        }
+        let network = || self.names.find(self.element, word, |m| m.ip6_prefix);
+        if let Some(net) = network().filter(|_| kind == Some(Kind::Net)) {
+            let mask = u128::MAX.checked_shl(128 - u32::from(net.prefix_len())).unwrap_or(0);
+            return Some(Data::Net6(net.addr().to_bits(), mask));
+        }
+        word.parse::<Ipv6Addr>().ok().or_else(|| named(word)).map(|a| Data::Host6(a.to_bits()))
     }
 
     fn ether(&self, word: &str) -> Option<EtherAddr> {
@@ -671,6 +824,7 @@ impl Vocabulary<'_> {
             port(ip_protocol::UDP).map(Data::Port),
             option.map(Data::TcpOpt),
             icmpv4::type_by_name(word).map(Data::IcmpType),
+            icmpv6::type_by_name(word).filter(|_| protocol == Some(ICMP6)).map(Data::IcmpType),
         ];
         if meanings.iter().all(Option::is_none) {
             return Ok(None);
@@ -683,6 +837,7 @@ impl Vocabulary<'_> {
             is(Kind::Port) && over(&[UDP, TCP_OR_UDP]),
             is(Kind::TcpOpt) && over(&[TCP, TCP_OR_UDP]),
             is(Kind::Field(ICMP_TYPE)) && over(&[ICMP]),
+            is(Kind::Field(ICMP6_TYPE)) && over(&[ICMP6]),
         ];
         let mut fitting: Vec<Data> =
             meanings.iter().zip(fits).filter_map(|(m, fits)| m.filter(|_| fits)).collect();
@@ -690,7 +845,8 @@ impl Vocabulary<'_> {
         match fitting[..] {
             [one] => Ok(Some(one)),
             _ => {
-                let readings = ["proto", "tcp port", "udp port", "tcp opt", "icmp type"];
+                let readings =
+                    ["proto", "tcp port", "udp port", "tcp opt", "icmp type", "icmp6 type"];
                 let readings: Vec<String> = readings
                     .iter()
                     .zip(&meanings)
@@ -706,7 +862,7 @@ impl Vocabulary<'_> {
     /// The word that was probably meant.
     pub(crate) fn nearest(&self, word: &str) -> Option<&'static str> {
         let options = TCP_OPTIONS.iter().map(|o| o.0);
-        let protocols = ["tcp", "udp", "icmp", "igmp", "ipip", "transp", "all"];
+        let protocols = ["tcp", "udp", "icmp", "icmp6", "igmp", "ipip", "transp", "all"];
         ir::nearest(word, WORDS.into_iter().chain(options).chain(protocols).chain(service::names()))
     }
 }

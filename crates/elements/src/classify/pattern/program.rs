@@ -33,8 +33,8 @@ pub(crate) struct Program {
 /// Where a packet's bytes are. Origins that it lacks are empty.
 #[derive(Clone, Copy)]
 pub(crate) struct Headers<'p> {
-    data: &'p [u8],
-    mac: &'p [u8],
+    pub(super) data: &'p [u8],
+    pub(super) mac: &'p [u8],
     pub(crate) network: &'p [u8],
     pub(crate) transport: &'p [u8],
 }
@@ -50,6 +50,20 @@ impl<'p> Headers<'p> {
         let first_fragment = Ipv4::new(network).is_some_and(|ip| !ip.is_later_fragment());
         let transport = if first_fragment { at_least(Header::Transport, 0) } else { &[] };
         Self { data: packet.data(), mac: at_least(Header::Mac, 14), network, transport }
+    }
+
+    /// Finds it in a packet of IPv6 without extension headers.
+    #[inline]
+    pub(crate) fn of_ipv6(packet: &'p Packet) -> Self {
+        let at_least = |header, length| {
+            packet.header(header).filter(|bytes| bytes.len() >= length).unwrap_or(&[])
+        };
+        Self {
+            data: packet.data(),
+            mac: at_least(Header::Mac, 14),
+            network: at_least(Header::Network, 40),
+            transport: at_least(Header::Transport, 0),
+        }
     }
 
     /// The same with an IP header that was not marked, and nothing in its place if it is none.
@@ -73,8 +87,8 @@ impl<'p> Headers<'p> {
         let bytes = match place.origin {
             Origin::Data => self.data,
             Origin::Mac => self.mac,
-            Origin::Network => self.network,
-            Origin::Transport => self.transport,
+            Origin::Network | Origin::Network6 => self.network,
+            Origin::Transport | Origin::Transport6 => self.transport,
         };
         let bytes = bytes.get(usize::from(place.offset)..)?;
         match place.length {

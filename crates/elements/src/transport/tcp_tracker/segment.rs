@@ -3,23 +3,18 @@
 use ir::Reason;
 use net::Packet;
 use net::wire::Tcp;
-use net::wire::ip_protocol::{ICMP, TCP};
 use net::wire::tcp::{flag, option};
 
 use super::connection::after;
-use super::{BAD_FLAGS, NO_CONNECTION};
-use crate::flow_table::{Hashed, Key};
-use crate::header_check::Check;
-use crate::ip::icmp_quote::Quote;
-use crate::ip::ip_header;
-use crate::transport::check_tcp_header::CheckTCPHeader;
+use super::version::Version;
+use crate::flow_table::{FlowKey, HashedKey};
 
 /// The largest shift of a window (RFC 7323, 2.3).
 pub(super) const MOST_SCALE: u8 = 14;
 
 /// What a segment does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Syn,
     SynAck,
     /// An acknowledgment, with data or without, or with FIN.
@@ -29,7 +24,7 @@ pub(super) enum Kind {
 
 /// A segment of TCP.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub kind: Kind,
     /// Whether its acknowledgment number counts.
     pub acknowledges: bool,
@@ -48,7 +43,7 @@ pub(super) struct Segment {
 
 /// What is tracked of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     Segment(Segment),
     /// An ICMP error about a segment of this number.
     Error(u32),
@@ -57,55 +52,30 @@ pub(super) enum What {
 }
 
 /// A packet as it was seen, and where its connection is looked up: that of an error has the key of what it quotes.
-pub(super) struct Seen {
+pub(super) struct Seen<A> {
     pub what: Result<What, Reason>,
-    pub at: Hashed,
+    pub at: HashedKey<A>,
     /// See [`crate::flow_table::FlowTable::guess`].
     pub guess: Option<u32>,
 }
 
-impl Seen {
+impl<A: Default> Seen<A> {
     /// Looks at a packet. Its key is not hashed yet.
-    pub(super) fn of(packet: &mut Packet, header: &CheckTCPHeader) -> Self {
-        let (key, what) = match seen(packet, header) {
+    pub(super) fn of<V: Version<Addresses = A>>(packet: &mut Packet, checksum: bool) -> Self {
+        let (key, what) = match V::see(packet, checksum) {
             Ok((key, what)) => (key, Ok(what)),
-            Err(reason) => (Key::default(), Err(reason)),
+            Err(reason) => (FlowKey::default(), Err(reason)),
         };
-        Self { what, at: Hashed { key, hash: 0 }, guess: None }
-    }
-}
-
-fn seen(packet: &mut Packet, header: &CheckTCPHeader) -> Result<(Key, What), Reason> {
-    let ip = ip_header::view(packet).ok_or(ip_header::NO_HEADER)?;
-    match ip.protocol() {
-        TCP => {
-            header.check(packet)?;
-            let (key, segment) = Segment::of(packet).ok_or(BAD_FLAGS)?;
-            Ok((key, What::Segment(segment)))
-        }
-        ICMP => match Quote::of(packet) {
-            Ok(Quote { protocol: TCP, src, dst, ports: Some(ports), seq: Some(seq), .. }) => {
-                let addresses = u64::from(src) << 32 | u64::from(dst);
-                Ok((Key { addresses, ports, map: TCP.into() }, What::Error(seq)))
-            }
-            // Without ports nobody knows which segment it is about.
-            Ok(Quote { protocol: TCP, .. }) => Err(NO_CONNECTION),
-            _ => Ok((Key::default(), What::Other)),
-        },
-        _ => Ok((Key::default(), What::Other)),
+        Self { what, at: HashedKey { key, hash: 0 }, guess: None }
     }
 }
 
 impl Segment {
-    /// A packet's segment with its key; none if its flags contradict each other. The header was checked.
-    fn of(packet: &Packet) -> Option<(Key, Self)> {
-        let ip = ip_header::view(packet)?;
-        let tcp = packet.transport().and_then(Tcp::new)?;
+    /// Of a header with so many bytes of data behind it; none if its flags contradict each other.
+    pub(super) fn of(tcp: &Tcp<&[u8]>, data: usize) -> Option<Self> {
         let kind = kind(tcp.flags())?;
         let has = |flag: u8| tcp.flags() & flag != 0;
-        let headers = ip.header_len() + tcp.header_len();
-        let data = usize::from(ip.total_len()).saturating_sub(headers) as u32;
-        let numbers = data + u32::from(has(flag::SYN)) + u32::from(has(flag::FIN));
+        let numbers = data as u32 + u32::from(has(flag::SYN)) + u32::from(has(flag::FIN));
         let mut segment = Self {
             kind,
             acknowledges: has(flag::ACK),
@@ -118,10 +88,9 @@ impl Segment {
             scale: None,
         };
         if tcp.header_len() > 20 {
-            segment.read_options(&tcp);
+            segment.read_options(tcp);
         }
-        let (src, dst) = (ip.src().to_bits(), ip.dst().to_bits());
-        Some((Key::new(ip.protocol().into(), src, tcp.src_port(), dst, tcp.dst_port()), segment))
+        Some(segment)
     }
 
     fn read_options(&mut self, tcp: &Tcp<&[u8]>) {

@@ -10,7 +10,7 @@ use super::connection::{Connection, NUMBERS, State};
 use super::segment::Seen;
 use crate::element_state::ElementState;
 use crate::flow_table::slab::Beside;
-use crate::flow_table::{Flow, FlowHit, FlowTable, GroupFlows, HandedOver, Key};
+use crate::flow_table::{self, Addresses, FlowHit, FlowKey, FlowOf, GroupFlows, HandedOver};
 
 /// What the declared flows are called.
 pub(super) const STATE: &str = "connections";
@@ -18,8 +18,8 @@ pub(super) const STATE: &str = "connections";
 const COMMON: usize = 4;
 
 /// Widths of all numbers that are declared of a flow.
-pub(super) fn widths() -> Vec<u16> {
-    let table = [32, 16, 32, 16, 16, 1, 8, 16, 8, 8];
+pub(super) fn widths<A: Addresses>() -> Vec<u16> {
+    let table = [A::WIDTH, 16, A::WIDTH, 16, 16, 1, 8, 16, 8, 8];
     table.into_iter().chain([32; NUMBERS]).collect()
 }
 
@@ -50,13 +50,13 @@ fn class(state: State) -> usize {
 }
 
 /// See the module.
-pub(super) struct Table {
+pub(super) struct Table<A: Addresses> {
     /// Shared with whoever puts flows into groups. Each has the state of its connection.
-    pub(super) flows: Rc<RefCell<FlowTable>>,
+    pub(super) flows: Rc<RefCell<flow_table::Table<A>>>,
     /// By the flow's number.
     connections: Beside<Connection>,
     /// Connections whose SYN came in this burst, and may pass or not.
-    begun: Vec<(Key, Connection)>,
+    begun: Vec<(FlowKey<A>, Connection)>,
     /// When the burst came.
     now: u64,
     timeouts: Timeouts,
@@ -64,14 +64,14 @@ pub(super) struct Table {
 }
 
 /// A table that goes to the chain that comes next.
-struct Whole(HandedOver, Beside<Connection>, Timeouts);
+struct Whole<A>(HandedOver<A>, Beside<Connection>, Timeouts);
 
 /// What goes to another worker.
-struct Group(GroupFlows, Vec<(Key, Connection)>);
+struct Group<A>(GroupFlows<A>, Vec<(FlowKey<A>, Connection)>);
 
-impl Table {
+impl<A: Addresses> Table<A> {
     pub(super) fn new(capacity: u64, timeouts: Timeouts) -> Self {
-        let mut flows = FlowTable::new(capacity);
+        let mut flows = flow_table::Table::new(capacity);
         let classes = timeouts.all().map(|timeout| flows.class(timeout, 0));
         let flows = Rc::new(RefCell::new(flows));
         let (connections, begun) = (Beside::new(), Vec::new());
@@ -92,7 +92,7 @@ impl Table {
     }
 
     /// Asks for the memory that finding flows touches, all of a batch at once; see [`Table::find`].
-    pub(super) fn prefetch(&self, batch: &mut [Seen]) {
+    pub(super) fn prefetch(&self, batch: &mut [Seen<A>]) {
         let flows = self.flows.borrow();
         for seen in &mut *batch {
             seen.at = flows.hashed(seen.at.key);
@@ -106,7 +106,7 @@ impl Table {
 
     /// The number of a flow, and the end that a packet with the key is from.
     #[inline]
-    pub(super) fn find(&self, seen: &Seen, now: u64) -> Option<FlowHit> {
+    pub(super) fn find(&self, seen: &Seen<A>, now: u64) -> Option<FlowHit> {
         let flows = self.flows.borrow();
         let guessed = seen.guess.and_then(|guess| flows.is(guess, &seen.at));
         let found = guessed.or_else(|| flows.holder(&seen.at));
@@ -136,13 +136,13 @@ impl Table {
     }
 
     /// The connection of a segment whose SYN came in this burst, and from which end the segment is.
-    pub(super) fn begun(&mut self, key: &Key) -> Option<(&mut Connection, usize)> {
-        let end = |held: &Key| [*held, held.reverse()].iter().position(|held| held == key);
+    pub(super) fn begun(&mut self, key: &FlowKey<A>) -> Option<(&mut Connection, usize)> {
+        let end = |held: &FlowKey<A>| [*held, held.reverse()].iter().position(|held| held == key);
         self.begun.iter_mut().find_map(|(held, connection)| Some((connection, end(held)?)))
     }
 
     /// A SYN came that may begin a connection.
-    pub(super) fn begin(&mut self, key: Key, connection: Connection) {
+    pub(super) fn begin(&mut self, key: FlowKey<A>, connection: Connection) {
         if self.begun.len() >= MOST_BEGUN {
             self.begun.remove(0);
         }
@@ -150,14 +150,20 @@ impl Table {
     }
 
     /// Takes the connection that a SYN of this burst begins, as later segments of the burst left it.
-    pub(super) fn take_begun(&mut self, key: &Key) -> Option<Connection> {
+    pub(super) fn take_begun(&mut self, key: &FlowKey<A>) -> Option<Connection> {
         let at = self.begun.iter().position(|(held, _)| held == key)?;
         Some(self.begun.swap_remove(at).1)
     }
 
     /// Adds a connection; whether there is room for it.
-    pub(super) fn add(&mut self, key: Key, connection: Connection, group: u16, now: u64) -> bool {
-        let mut flow = Flow::new(key, key.reverse());
+    pub(super) fn add(
+        &mut self,
+        key: FlowKey<A>,
+        connection: Connection,
+        group: u16,
+        now: u64,
+    ) -> bool {
+        let mut flow = FlowOf::new(key, key.reverse());
         (flow.protocol, flow.state) = (key.map as u8, connection.state as u8);
         let class = self.classes[class(connection.state)];
         let Some(number) = self.flows.borrow_mut().insert(flow, class, now) else { return false };
@@ -167,7 +173,7 @@ impl Table {
     }
 
     /// Sets the connections of flows that were added.
-    fn set_all(&mut self, all: impl IntoIterator<Item = (Key, Connection)>) {
+    fn set_all(&mut self, all: impl IntoIterator<Item = (FlowKey<A>, Connection)>) {
         for (key, connection) in all {
             let flows = self.flows.borrow();
             let held = flows.holder(&flows.hashed(key));
@@ -184,7 +190,7 @@ impl Table {
         let flows = table.export(group);
         let mut all = Flows::new(flows.capacity());
         for flow in flows.iter() {
-            let key = Key::from_numbers(&flow.keys[0]);
+            let key = FlowKey::<A>::from_numbers(&flow.keys[0]);
             let held = key.and_then(|key| table.holder(&table.hashed(key)));
             let connection = held.map(|(n, _)| self.connections.get(n));
             if let Some(connection) = connection {
@@ -203,7 +209,7 @@ impl Table {
             let (common, rest) = flow.common.split_at(flow.common.len().min(COMMON));
             let mut numbers = [0; NUMBERS];
             numbers.iter_mut().zip(rest).for_each(|(number, &value)| *number = value as u32);
-            let key = Key::from_numbers(&flow.keys[0]);
+            let key = FlowKey::<A>::from_numbers(&flow.keys[0]);
             if let (Some(key), Some(connection)) = (key, Connection::from_numbers(&numbers)) {
                 connections.push((key, connection));
                 flows
@@ -236,11 +242,11 @@ impl Table {
     }
 
     pub(super) fn import(&mut self, name: &str, from: &mut ElementState, now: u64) {
-        if let Some(group) = from.take_native::<Group>() {
+        if let Some(group) = from.take_native::<Group<A>>() {
             let Group(flows, connections) = *group;
             self.flows.borrow_mut().import_group(flows, now, class_of(self.classes));
             self.set_all(connections);
-        } else if let Some(whole) = from.take_native::<Whole>() {
+        } else if let Some(whole) = from.take_native::<Whole<A>>() {
             let Whole(handed_over, connections, timeouts) = *whole;
             let mut flows = self.flows.borrow_mut();
             flows.take_over(handed_over);
@@ -256,6 +262,6 @@ impl Table {
 }
 
 /// The class of a flow by its state.
-fn class_of(classes: [u16; 3]) -> impl Fn(&Flow) -> Option<u16> {
+fn class_of<A: Addresses>(classes: [u16; 3]) -> impl Fn(&FlowOf<A>) -> Option<u16> {
     move |flow| Some(classes[class(State::of(flow.state)?)])
 }
