@@ -14,6 +14,9 @@
 // PRIVILEGES names, and within MEMORY and THREADS. While it is not there, packets to it wait in its interface, or are lost.
 // `catena host ps`, `stats`, `logs` and `restart` show it as `run-PROCESS-NUMBER-NAME`.
 //
+// A program that is made with the NF runtime (`catena nf init`) needs no interfaces: with `API nf`, packets come to it in shared memory.
+// It stands between one input and one output.
+//
 // = KEYWORDS
 //
 // PROGRAM (text): the program's path, from the configuration's folder, and its arguments.
@@ -23,6 +26,7 @@
 // FORWARD (bool, default false): whether the kernel forwards between its interfaces.
 // KEEPS (words): what the program keeps of each frame, such as `ip.src ip.dst l4`; see RestoreAnno.
 // STRICT (bool, default false): whether frames are dropped, as `not-kept`, that have in these fields what did not come to the program.
+// API (veth or nf, default veth), CONFIG (text), WRITES (none, payload or all): of a program that is made with the NF runtime.
 // RUNTIME, PRIVILEGES, MEMORY, THREADS, CORE: those of Process.
 //
 // = HANDLERS

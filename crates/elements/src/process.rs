@@ -11,27 +11,44 @@ pub const INTERFACES: [&str; 2] = ["eth0", "eth1"];
 /// sockets and raw sockets; ports below 1024.
 pub const PRIVILEGES: [&str; 3] = ["net-admin", "net-raw", "net-bind"];
 
-/// A program between two interfaces, in a network namespace of its own.
+/// A program that packets go through, in a process of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessSpec {
     /// The full name of the element that asks for it.
     pub element: String,
     /// What runs.
     pub command: Command,
-    /// Addresses of its interfaces, each with the length of its prefix.
-    pub addresses: [Vec<String>; 2],
-    /// Routes, as `ip route` takes them.
-    pub routes: Vec<String>,
-    /// Whether the kernel forwards between its interfaces.
-    pub forwards: bool,
-    /// Of [`PRIVILEGES`].
-    pub privileges: Vec<String>,
+    /// How packets reach it.
+    pub api: Api,
     /// Bytes of memory at most, if they are given.
     pub memory: Option<u64>,
     /// Threads and processes at most, if they are given.
     pub threads: Option<u32>,
     /// Its core, if one is given.
     pub core: Option<usize>,
+}
+
+/// How packets reach a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// By two interfaces, in a network namespace of its own.
+    Interfaces {
+        /// Addresses of each, with the lengths of their prefixes.
+        addresses: [Vec<String>; 2],
+        /// Routes, as `ip route` takes them.
+        routes: Vec<String>,
+        /// Whether the kernel forwards between them.
+        forwards: bool,
+        /// Of [`PRIVILEGES`].
+        privileges: Vec<String>,
+    },
+    /// By shared memory: it is made with the NF runtime. Packets go one direction.
+    Runtime {
+        /// Its configuration.
+        config: String,
+        /// Whether it may write to packets.
+        writes: bool,
+    },
 }
 
 /// What runs.

@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dataplane::io::{Launcher, Process};
-use elements::process::{Command, ProcessSpec};
+use elements::process::{Api, Command, ProcessSpec};
 
+use crate::confine::Limits;
 use crate::container;
 use crate::manifest::{
     Beside, Fabric, Files, Function, HostChain, Interfaces, LINK, Nf, PROGRAMS, Privilege, RUNTIME,
@@ -92,24 +93,30 @@ impl Programs {
         ends: &[String; 2],
     ) -> Result<HostChain, String> {
         let function = self.function(&spec.command)?;
-        let [input, output] = ends.clone().map(|end| format!("{LINK}{end}"));
-        let mut chain = HostChain::alone(name, function, String::new(), input, output);
-        chain.fabric = Fabric::Links("direct".into());
-        chain.core = spec.core;
-        let privileges = spec.privileges.iter().filter_map(|name| Privilege::find(name));
-        let mut limits = PROGRAMS;
+        let between = |what: &str| ends.clone().map(|end| format!("{what}{end}"));
+        let (fabric, [input, output], config, writes, interfaces) = match &spec.api {
+            Api::Interfaces { addresses, routes, forwards, privileges } => {
+                let privileges = privileges.iter().filter_map(|name| Privilege::find(name));
+                let interfaces = Interfaces {
+                    addresses: addresses.clone(),
+                    routes: routes.clone(),
+                    forward: *forwards,
+                    privileges: privileges.collect(),
+                };
+                (Fabric::Links("direct".into()), between(LINK), "", true, Some(interfaces))
+            }
+            // The chain has the kernel's end of two TAP interfaces, and who moves packets the other.
+            Api::Runtime { config, writes } => {
+                (Fabric::Shared, between("tap:"), config.as_str(), *writes, None)
+            }
+        };
+        let mut limits = if interfaces.is_some() { PROGRAMS } else { Limits::default() };
         limits.memory = spec.memory.unwrap_or(limits.memory);
         limits.threads = spec.threads.unwrap_or(limits.threads);
-        chain.nfs[0] = Nf {
-            limits,
-            interfaces: Some(Interfaces {
-                addresses: spec.addresses.clone(),
-                routes: spec.routes.clone(),
-                forward: spec.forwards,
-                privileges: privileges.collect(),
-            }),
-            ..chain.nfs[0].clone()
-        };
+        let mut chain = HostChain::alone(name, function, config.into(), input, output);
+        chain.fabric = fabric;
+        chain.core = spec.core;
+        chain.nfs[0] = Nf { limits, interfaces, writes, ..chain.nfs[0].clone() };
         Ok(chain)
     }
 }
@@ -163,11 +170,17 @@ fn run(
     started: &Sender<Result<Handle, String>>,
     hear: &dyn Fn(&str),
 ) {
+    let ends = [&chain.input, &chain.output]
+        .map(|end| end.rsplit(':').next().unwrap_or_default().to_string());
     // There are no elements to be run.
     let service = match Service::new(chain, &Default::default(), journal) {
         Ok(service) => service,
         Err(why) => return drop(started.send(Err(why.to_string()))),
     };
+    // The kernel has nothing to say on the chain's interfaces. Where there is no IPv6, it says nothing.
+    for end in ends {
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
+    }
     let (handle, mut is_running) = (service.handle(), false);
     let ran =
         service.run(Some(control), &mut |line| match std::mem::replace(&mut is_running, true) {

@@ -159,6 +159,54 @@ fn what_a_crash_left_is_taken_down_by_the_next_run() {
 }
 
 #[test]
+fn an_nf_of_the_runtime_stands_between_elements() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    let made = std::process::Command::new(CATENA.0)
+        .current_dir(lab.folder())
+        .args(["nf", "init", "--lang", "c", "acl"])
+        .output();
+    assert!(made.unwrap().status.success());
+    assert!(
+        std::process::Command::new("make")
+            .arg("-C")
+            .arg(lab.folder().join("acl"))
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let chain = "require(nf);
+        FromDevice(left) -> Paint(5)
+          -> acl :: ThirdParty(PROGRAM acl/acl, API nf, CONFIG \"deny 10.1.0.2\", KEEPS ip.src ip.dst)
+          -> painted :: CheckPaint(5) -> ToDevice(right);
+        painted[1] -> ToDevice(right);
+        FromDevice(right) -> ToDevice(left);";
+    let read = ["-h", "acl/kept.unknown", "-h", "acl/kept.restored"];
+    let running = lab.run(chain, &[&BOUND[..], &read].concat());
+    lab.exchange("10.9.0.3", 1 << 20);
+    let denied = lab.try_on(
+        "left",
+        "ping",
+        &["-n", "-c", "3", "-i", "0.01", "-W", "1", "-I", "10.1.0.2", "10.9.0.3"],
+    );
+    assert!(!denied.status.success());
+    let of = folders(running.id());
+    let told = std::process::Command::new(CATENA.0)
+        .args(["host", "stats", &of[0]])
+        .output()
+        .unwrap()
+        .stdout;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("denied 3"), "{told}");
+    let printed = running.stop();
+    assert!(printed.contains("acl/kept.unknown:\n0\n"), "{printed}");
+    until("its interfaces are gone", || !interfaces(&lab).contains(": ct"));
+}
+
+#[test]
 fn a_program_that_cannot_run_is_refused_with_the_reason() {
     if !possible() {
         return;
@@ -176,6 +224,7 @@ fn a_program_that_cannot_run_is_refused_with_the_reason() {
         ("IMAGE none.oci", plain, "none.oci"),
         ("IMAGE none.oci, RUNTIME dockr", plain, "dockr"),
         ("PROGRAM /bin/sleep 9, CORE 4000", plain, "there is no core 4000 here"),
+        ("PROGRAM /bin/sleep 9, API nf", plain, "is it made with the NF runtime?"),
         ("PROGRAM /bin/sleep 9", user, "with --user nothing is"),
         ("PROGRAM /bin/sleep 9", seccomp, "with --seccomp nothing is"),
     ] {

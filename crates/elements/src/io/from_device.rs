@@ -85,14 +85,15 @@ const NOT_IP: Reason = Reason("not-ip");
 const NOT_SENT: Reason = Reason("not-sent");
 
 /// The name of an interface and its place.
-fn interface(arguments: &mut Arguments<'_, '_>) -> (String, Span) {
+fn interface(receives: bool, arguments: &mut Arguments<'_, '_>) -> (String, Span) {
     let name: Option<Argument> =
         arguments.keyword_argument("DEVNAME").or_else(|| arguments.next_plain());
     let span = arguments.cx().span();
     match name {
         Some(name) => {
             let device: String = arguments.parse("DEVNAME", &name).unwrap_or_default();
-            (process::device(&device, arguments.cx()).unwrap_or(device), name.span)
+            let of_process = process::device(&name, &device, receives, arguments);
+            (of_process.unwrap_or(device), name.span)
         }
         None => (arguments.required("DEVNAME"), span),
     }
@@ -144,7 +145,7 @@ impl FromDevice {
             "HEADROOM",
             "ENCAP",
         ]);
-        let (name, span) = interface(&mut arguments);
+        let (name, span) = interface(true, &mut arguments);
         let burst: Option<usize> = arguments.keyword("BURST");
         let force_ip = arguments.keyword("FORCE_IP").unwrap_or(false);
         let timestamp = arguments.keyword("TIMESTAMP").unwrap_or(true);
@@ -408,7 +409,7 @@ impl ToDevice {
         let mut arguments = cx.arguments(&[
             "DEVNAME", "BURST", "METHOD", "DEBUG", "NO_PAD", "QUEUE", "IQUEUE", "BLOCKING",
         ]);
-        let (name, span) = interface(&mut arguments);
+        let (name, span) = interface(false, &mut arguments);
         let burst: usize = arguments.keyword("BURST").unwrap_or(Batch::DEFAULT_BURST);
         for ignored in IGNORED {
             arguments.keyword_argument(ignored);

@@ -8,7 +8,7 @@ use ir::{Diagnostic, Model, Span};
 
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::element::{Element, Handler, HandlerContext};
-use crate::process::{self, Command, INTERFACES, PRIVILEGES, ProcessSpec};
+use crate::process::{self, Api, Command, INTERFACES, PRIVILEGES, ProcessSpec};
 
 element! {
     /// Process(KEYWORDS) -- runs a program that packets of the chain go through
@@ -31,13 +31,17 @@ element! {
     /// makes rules ends with `exec sleep infinity`.
     /// IMAGE (text): instead of a program, an OCI layout (a tar file or a folder), and arguments in the place of its own.
     /// RUNTIME (word, default runc): the container runtime that starts the image: runc, crun or podman.
+    /// API (word, default veth): veth, a program between two interfaces; or nf, one that is made with the NF runtime in C, Rust, Go
+    /// or Python: packets come to it as from `eth0`, in shared memory, and leave it by `eth1`.
+    /// CONFIG (text), WRITES (none, payload or all, the default): the configuration of an NF of the runtime, and whether it may
+    /// write to packets.
     /// ETH0, ETH1 (addresses): of the interfaces, such as `ETH0 10.1.0.1/24 2001:db8::1/64`.
     /// ROUTES (routes): such as `ROUTES default via 10.2.0.254 10.9.0.0/16 dev eth0`.
     /// FORWARD (bool, default false): whether the kernel forwards between the interfaces.
     /// PRIVILEGES (words): net-admin (addresses, routes, rules, bridges), net-raw (packet sockets), net-bind (ports below
     /// 1024), in its namespace.
     /// MEMORY (number, default 536870912): bytes of memory at most.
-    /// THREADS (number, default 64): threads and processes at most.
+    /// THREADS (number, default 64; 1 with API nf): threads and processes at most.
     /// CORE (number): the core that it runs on; without it, the last of the host.
     ///
     /// = HANDLERS
@@ -59,13 +63,29 @@ pub(crate) struct Process {
 }
 
 /// What the names of a program's devices begin with.
-pub(crate) struct ProcessDevices(String);
+pub(crate) struct ProcessDevices {
+    name: String,
+    /// Whether packets only go from its first interface to its second.
+    is_one_way: bool,
+}
 
-/// The device that an element names as `PROCESS.eth0` or `PROCESS.eth1`.
-pub(super) fn device(name: &str, cx: &Configure<'_>) -> Option<String> {
+/// The device that an element names as `PROCESS.eth0` or `PROCESS.eth1`, to receive from it or to send to it.
+pub(super) fn device(
+    argument: &Argument,
+    name: &str,
+    receives: bool,
+    arguments: &mut Arguments<'_, '_>,
+) -> Option<String> {
     let (element, interface) = name.rsplit_once('.')?;
+    let cx = arguments.cx();
     let devices = cx.shared::<ProcessDevices>(&cx.resolve(element)?)?;
-    INTERFACES.contains(&interface).then(|| format!("{}.{interface}", devices.0))
+    let side = INTERFACES.iter().position(|known| *known == interface)?;
+    if devices.is_one_way && (side == 0) == receives {
+        let why =
+            "packets go through an NF of the runtime in one direction: to eth0, and from eth1";
+        arguments.error(argument, why);
+    }
+    Some(format!("{}.{interface}", devices.name))
 }
 
 fn words(argument: &Argument, arguments: &mut Arguments<'_, '_>) -> Vec<String> {
@@ -155,6 +175,52 @@ fn command(arguments: &mut Arguments<'_, '_>) -> Command {
     }
 }
 
+/// How packets reach the program, by keywords that other programs do not have.
+fn api(arguments: &mut Arguments<'_, '_>) -> Api {
+    let named = arguments.keyword_argument("API");
+    let config = arguments.keyword_argument("CONFIG");
+    let writes = arguments.keyword_argument("WRITES");
+    let is_runtime = match named.as_ref().map(|of| of.text.as_str()) {
+        None | Some("veth") => false,
+        Some("nf") => true,
+        Some(other) => {
+            let why = format!("'{other}' is no interface between programs and packets: veth, nf");
+            named.iter().for_each(|of| arguments.error(of, why.clone()));
+            false
+        }
+    };
+    if is_runtime {
+        for name in OF_INTERFACES {
+            if let Some(of) = arguments.keyword_argument(name) {
+                arguments.error(&of, format!("{name} is of programs between interfaces: API veth"));
+            }
+        }
+        let writes = writes.is_none_or(|of| match of.text.as_str() {
+            "none" => false,
+            "payload" | "all" => true,
+            other => {
+                arguments
+                    .error(&of, format!("'{other}' is not what is written: none, payload, all"));
+                true
+            }
+        });
+        let config = config.and_then(|of| arguments.parse("CONFIG", &of)).unwrap_or_default();
+        return Api::Runtime { config, writes };
+    }
+    for of in config.iter().chain(&writes) {
+        arguments.error(of, "CONFIG and WRITES are of NFs of the runtime: API nf");
+    }
+    Api::Interfaces {
+        addresses: [addresses(arguments, "ETH0"), addresses(arguments, "ETH1")],
+        routes: routes(arguments),
+        forwards: arguments.keyword("FORWARD").unwrap_or(false),
+        privileges: privileges(arguments),
+    }
+}
+
+/// Keywords of programs between interfaces alone.
+const OF_INTERFACES: [&str; 5] = ["ETH0", "ETH1", "ROUTES", "FORWARD", "PRIVILEGES"];
+
 impl Process {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (element, span) = (cx.name().to_string(), cx.span());
@@ -162,11 +228,14 @@ impl Process {
             "PROGRAM",
             "IMAGE",
             "RUNTIME",
+            "API",
             "ETH0",
             "ETH1",
             "ROUTES",
             "FORWARD",
             "PRIVILEGES",
+            "CONFIG",
+            "WRITES",
             "MEMORY",
             "THREADS",
             "CORE",
@@ -174,16 +243,14 @@ impl Process {
         let spec = ProcessSpec {
             element,
             command: command(&mut arguments),
-            addresses: [addresses(&mut arguments, "ETH0"), addresses(&mut arguments, "ETH1")],
-            routes: routes(&mut arguments),
-            forwards: arguments.keyword("FORWARD").unwrap_or(false),
-            privileges: privileges(&mut arguments),
+            api: api(&mut arguments),
             memory: arguments.keyword("MEMORY"),
             threads: arguments.keyword("THREADS"),
             core: arguments.keyword("CORE"),
         };
         arguments.finish()?;
-        cx.share(Rc::new(ProcessDevices(spec.name())));
+        let is_one_way = matches!(spec.api, Api::Runtime { .. });
+        cx.share(Rc::new(ProcessDevices { name: spec.name(), is_one_way }));
         Ok(Self { spec, span, running: None })
     }
 }
