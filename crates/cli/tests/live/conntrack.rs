@@ -36,7 +36,9 @@ impl Firewall {
     }
 
     fn passes(&mut self, Played { from, packet, .. }: &Played) -> bool {
-        let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], &packet[..]].concat();
+        let ether_type: [u8; 2] = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
+        let ends = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        let frame = [&ends[..], &ether_type, packet].concat();
         // Packets come one by one.
         self.0.clock.advance(1000);
         feed(&mut self.0, &format!("in{from}"), &[frame]);
@@ -161,6 +163,23 @@ fn generated_connections_are_judged_as_by_the_kernel() {
         PAGE.lines().filter(|line| line.contains(" | drops | ") || line.contains(" | passes | "));
     assert_eq!(rows.count(), CLASSES.len());
     let all = format!("{} packets of 8000 connections", packets.len());
+    assert!(PAGE.contains(&all), "{all}");
+}
+
+#[test]
+fn connections_over_ipv6_are_judged_as_over_ipv4() {
+    if !possible() {
+        return;
+    }
+    let four: Vec<Played> = (0..2000).flat_map(connection).collect();
+    let six: Vec<Played> = four.iter().map(Played::over_ipv6).collect();
+    let all = |packets: &[Played]| -> Vec<(String, bool)> {
+        let differing = differences(packets).into_iter();
+        differing.map(|(packet, passes)| (packet.what.clone(), passes)).collect()
+    };
+    let (four, six) = (all(&four), all(&six));
+    assert_eq!(four, six);
+    let all = format!("{} differences of the first 2000 connections", six.len());
     assert!(PAGE.contains(&all), "{all}");
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use lab::live::Network;
-use net::wire::Ipv4;
+use net::wire::{Ipv4, Ipv6};
 
 /// A network namespace with rules of nftables and two interfaces, between which packets are forwarded.
 pub(crate) struct Kernel {
@@ -25,7 +25,10 @@ impl Kernel {
         let script = network.folder().join("play.py");
         std::fs::write(&script, include_str!("kernel/play.py")).unwrap();
         network.on("kernel", "nft", &["-f", file.to_str().unwrap()]);
-        let settings = format!("cd /proc/sys/net; echo 1 > ipv4/ip_forward; {settings}");
+        let settings = format!(
+            "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 1 > ipv6/conf/all/forwarding;
+             echo 0 > ipv6/conf/default/disable_ipv6; {settings}"
+        );
         network.on("kernel", "sh", &["-c", &settings]);
         let mut command = network.command("kernel", "python3");
         command.arg(&script).args(address).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -78,6 +81,9 @@ impl Drop for Kernel {
 
 /// What is behind the IP header.
 fn transport(packet: &[u8]) -> Option<&[u8]> {
+    if let Some(ip) = Ipv6::new(packet).filter(|ip| ip.version() == 6) {
+        return packet.get(40..40 + ip.payload_len());
+    }
     let ip = Ipv4::new(packet)?;
     packet.get(ip.header_len()..usize::from(ip.total_len()))
 }

@@ -1,22 +1,46 @@
 //! Connections of TCP as a generator plays them, with segments that do not belong there.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use net::checksum::{checksum, pseudo_header_v4};
-use net::wire::Tcp;
+use net::checksum::{Sum, checksum, pseudo_header_v4, pseudo_header_v6};
 use net::wire::tcp::flag::{ACK, FIN, PSH, RST, SYN, URG};
+use net::wire::{Ipv4, Tcp};
 
 /// Which end sends: the one inside, or the one outside.
 pub(super) const INSIDE: usize = 0;
 pub(super) const OUTSIDE: usize = 1;
 
-/// A packet of IPv4 and where it comes from.
+/// A packet of IP and where it comes from.
 pub(super) struct Played {
     pub from: usize,
     pub packet: Vec<u8>,
     pub connection: u16,
     /// What it is, and how far its connection was.
     pub what: String,
+}
+
+impl Played {
+    /// The same over IPv6.
+    pub(super) fn over_ipv6(&self) -> Self {
+        let ip = Ipv4::new(&self.packet[..]).unwrap();
+        let mut tcp = self.packet[20..].to_vec();
+        let length = tcp.len() as u16;
+        let [src, dst] = [ip.src(), ip.dst()]
+            .map(|end| Ipv6Addr::new(0x2001, 0xdb8, end.octets()[1].into(), 0, 0, 0, 0, 2));
+        let is_sound =
+            pseudo_header_v4(ip.src(), ip.dst(), 6, length).plus(Sum::of(&tcp)).checksum() == 0;
+        let mut view = Tcp::new(&mut tcp[..]).unwrap();
+        view.fill_checksum(pseudo_header_v6(src, dst, 6, length.into()));
+        if !is_sound {
+            let sum = view.checksum();
+            view.set_checksum(!sum);
+        }
+        let mut packet = [0x60, 0, 0, 0, 0, 0, 6, 64].to_vec();
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet.extend(src.octets());
+        packet.extend(dst.octets());
+        Self { packet: [packet, tcp].concat(), what: self.what.clone(), ..*self }
+    }
 }
 
 /// A segment.

@@ -26,25 +26,28 @@ for number in range(2):
 for address in sys.argv[1:]:
     run(f"ip addr add {address}/32 dev t1")
 for number in range(2):
-    run(f"ip rule add iif t{number} lookup {100 + number}; ip route add default dev t{1 - number} table {100 + number}")
+    for version in 4, 6:
+        run(f"ip -{version} rule add iif t{number} lookup {100 + number}")
+        run(f"ip -{version} route add default dev t{1 - number} table {100 + number}")
 
 
-def come():
+def come(version):
     packets = []
     for number, side in enumerate(sides):
         try:
             while True:
                 packet = os.read(side, 65535)
-                # None of IPv6.
-                if packet[0] >> 4 == 4:
+                # The kernel has some of its own to send over IPv6.
+                if packet[0] >> 4 == version:
                     packets.append(f"{number}:{packet.hex()}")
         except BlockingIOError:
             pass
     return packets
 
 
-come()
+come(4)
 for line in sys.stdin:
     number, packet = line.split()
-    os.write(sides[int(number)], bytes.fromhex(packet))
-    print(*come(), flush=True)
+    packet = bytes.fromhex(packet)
+    os.write(sides[int(number)], packet)
+    print(*come(packet[0] >> 4), flush=True)
