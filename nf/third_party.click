@@ -24,7 +24,8 @@
 // ETH0, ETH1 (addresses): addresses of its interfaces, with the lengths of their prefixes.
 // ROUTES (routes): its routes, such as `default via 10.2.0.254`.
 // FORWARD (bool, default false): whether the kernel forwards between its interfaces.
-// KEEPS (words): what the program keeps of each frame, such as `ip.src ip.dst l4`; see RestoreAnno.
+// KEEPS (words): what the program keeps of each frame, such as `ip.src ip.dst l4`; see RestoreAnno. With several workers, it
+// has to be that.
 // STRICT (bool, default false): whether frames are dropped, as `not-kept`, that have in these fields what did not come to the program.
 // API (veth or nf, default veth), CONFIG (text), WRITES (none, payload or all): of a program that is made with the NF runtime.
 // RUNTIME, PRIVILEGES, MEMORY, THREADS, CORE: those of Process.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -302,6 +303,13 @@ impl<'a> Configure<'a> {
                 Err(Failed)
             }
         }
+    }
+
+    /// Where a path that an argument names is: relative ones count from the folder of the file that the argument stands in.
+    pub fn path(&self, argument: &Argument, path: &str) -> String {
+        let from = if argument.has_source() { argument.span.file } else { self.span.file };
+        let beside = Path::new(self.around.sources.name(from)).parent();
+        beside.unwrap_or(Path::new("")).join(path).to_string_lossy().into_owned()
     }
 
     /// The text of a key that an argument names: a file, or `env:` and an environment variable. Nothing shows it.

@@ -26,15 +26,20 @@ const PREFIX: &str = "run-";
 /// How long it is watched before the chain relies on it: a program that cannot run ends at once.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Hears what happens to programs.
-pub type Hear = Box<dyn Fn(&str) + Send + Sync>;
+/// Hears what happens to programs, and whether packets do not go through one any more.
+pub type Hear = Box<dyn Fn(&str, bool) + Send + Sync>;
+
+/// Whether a host chain is a program of a chain that a process runs, by its name.
+pub fn is_of_run(name: &str) -> bool {
+    let mut numbers = name.strip_prefix(PREFIX).into_iter().flat_map(|of| of.splitn(3, '-'));
+    let mut is_number = || numbers.next().is_some_and(|of| of.parse::<u32>().is_ok());
+    is_number() && is_number()
+}
 
 /// Starts programs beside a chain.
 pub struct Programs {
     /// The folder of host chains.
     folder: PathBuf,
-    /// Where relative paths of programs and images count from.
-    beside: PathBuf,
     hear: Arc<Hear>,
     swept: Once,
     /// How many were started.
@@ -42,83 +47,87 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// None yet. `folder` is that of host chains; relative paths of programs count from `beside`.
-    pub fn new(folder: PathBuf, beside: PathBuf, hear: Hear) -> Self {
+    /// None yet. `folder` is that of host chains.
+    pub fn new(folder: PathBuf, hear: Hear) -> Self {
         let hear = Arc::new(hear);
-        Self { folder, beside, hear, swept: Once::new(), started: AtomicU32::new(0) }
+        Self { folder, hear, swept: Once::new(), started: AtomicU32::new(0) }
     }
 
     /// Takes down what processes left that a crash ended.
     fn sweep(&self) {
         let all = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let left = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+        let left = all.filter(|entry| is_of_run(&entry.file_name().to_string_lossy()));
         for entry in left {
             if let Ok(Opened::There(journal) | Opened::Left(journal)) = Journal::open(&entry.path())
             {
+                journal.end_forgotten();
                 let taken = journal.take_down();
                 let what = entry.file_name();
-                (self.hear)(&match taken {
-                    Ok(_) => format!("what a crash left of '{}' was taken down", what.display()),
-                    Err(why) => format!("what a crash left of '{}' stays: {why}", what.display()),
-                });
+                (self.hear)(
+                    &match taken {
+                        Ok(_) => {
+                            format!("what a crash left of '{}' was taken down", what.display())
+                        }
+                        Err(why) => {
+                            format!("what a crash left of '{}' stays: {why}", what.display())
+                        }
+                    },
+                    false,
+                );
             }
         }
     }
+}
 
-    fn function(&self, command: &Command) -> Result<Function, String> {
-        let mut files = Beside { folder: self.beside.clone(), most: 0 };
-        let split = |words: &[String]| match words {
-            [path, arguments @ ..] => Ok((path.clone(), arguments.to_vec())),
-            [] => Err("nothing to run".to_string()),
-        };
-        match command {
-            Command::Program(words) => {
-                let (path, arguments) = split(words)?;
-                Ok(Function::Program(files.program(&path)?, arguments))
-            }
-            Command::Image(words, runtime) => {
-                let (path, arguments) = split(words)?;
-                let runtime = runtime.clone().unwrap_or_else(|| RUNTIME.into());
-                container::find_for_functions(&runtime)?;
-                Ok(Function::Image { path: files.image(&path)?, arguments, runtime })
-            }
+/// What an element says of what runs, as host chains have it.
+fn function(command: &Command) -> Result<Function, String> {
+    let mut files = Beside { folder: PathBuf::new(), most: 0 };
+    let split = |words: &[String]| match words {
+        [path, arguments @ ..] => Ok((path.clone(), arguments.to_vec())),
+        [] => Err("nothing to run".to_string()),
+    };
+    match command {
+        Command::Program(words) => {
+            let (path, arguments) = split(words)?;
+            Ok(Function::Program(files.program(&path)?, arguments))
+        }
+        Command::Image(words, runtime) => {
+            let (path, arguments) = split(words)?;
+            let runtime = runtime.clone().unwrap_or_else(|| RUNTIME.into());
+            container::find_for_functions(&runtime)?;
+            Ok(Function::Image { path: files.image(&path)?, arguments, runtime })
         }
     }
+}
 
-    /// The chain of a program between two links with these names.
-    fn chain(
-        &self,
-        spec: &ProcessSpec,
-        name: &str,
-        ends: &[String; 2],
-    ) -> Result<HostChain, String> {
-        let function = self.function(&spec.command)?;
-        let between = |what: &str| ends.clone().map(|end| format!("{what}{end}"));
-        let (fabric, [input, output], config, writes, interfaces) = match &spec.api {
-            Api::Interfaces { addresses, routes, forwards, privileges } => {
-                let privileges = privileges.iter().filter_map(|name| Privilege::find(name));
-                let interfaces = Interfaces {
-                    addresses: addresses.clone(),
-                    routes: routes.clone(),
-                    forward: *forwards,
-                    privileges: privileges.collect(),
-                };
-                (Fabric::Links("direct".into()), between(LINK), "", true, Some(interfaces))
-            }
-            // The chain has the kernel's end of two TAP interfaces, and who moves packets the other.
-            Api::Runtime { config, writes } => {
-                (Fabric::Shared, between("tap:"), config.as_str(), *writes, None)
-            }
-        };
-        let mut limits = if interfaces.is_some() { PROGRAMS } else { Limits::default() };
-        limits.memory = spec.memory.unwrap_or(limits.memory);
-        limits.threads = spec.threads.unwrap_or(limits.threads);
-        let mut chain = HostChain::alone(name, function, config.into(), input, output);
-        chain.fabric = fabric;
-        chain.core = spec.core;
-        chain.nfs[0] = Nf { limits, interfaces, writes, ..chain.nfs[0].clone() };
-        Ok(chain)
-    }
+/// The chain of a program between two links with these names.
+fn chain(spec: &ProcessSpec, name: &str, ends: &[String; 2]) -> Result<HostChain, String> {
+    let function = function(&spec.command)?;
+    let between = |what: &str| ends.clone().map(|end| format!("{what}{end}"));
+    let (fabric, [input, output], config, writes, interfaces) = match &spec.api {
+        Api::Interfaces { addresses, routes, forwards, privileges } => {
+            let privileges = privileges.iter().filter_map(|name| Privilege::find(name));
+            let interfaces = Interfaces {
+                addresses: addresses.clone(),
+                routes: routes.clone(),
+                forward: *forwards,
+                privileges: privileges.collect(),
+            };
+            (Fabric::Links("direct".into()), between(LINK), "", true, Some(interfaces))
+        }
+        // The chain has the kernel's end of two TAP interfaces, and who moves packets the other.
+        Api::Runtime { config, writes } => {
+            (Fabric::Shared, between("tap:"), config.as_str(), *writes, None)
+        }
+    };
+    let mut limits = if interfaces.is_some() { PROGRAMS } else { Limits::default() };
+    limits.memory = spec.memory.unwrap_or(limits.memory);
+    limits.threads = spec.threads.unwrap_or(limits.threads);
+    let mut chain = HostChain::alone(name, function, config.into(), input, output);
+    chain.fabric = fabric;
+    chain.core = spec.core;
+    chain.nfs[0] = Nf { limits, interfaces, writes, ..chain.nfs[0].clone() };
+    Ok(chain)
 }
 
 /// The part of an element's name that people know it by: `ids` of `ids/process`, as a name of a chain.
@@ -136,15 +145,15 @@ impl Launcher for Programs {
         let name = format!("{PREFIX}{process}-{number}-{nf}");
         debug_assert!(is_name(&name), "{name}");
         let ends = ["a", "b"].map(|side| format!("ct{process:x}-{number:x}{side}"));
-        let chain = self.chain(spec, &nf, &ends)?;
+        let chain = chain(spec, &nf, &ends)?;
         let at = self.folder.join(&name);
         let journal = Journal::begin(&at).map_err(|why| why.to_string())?;
         let (started, starts) = channel();
         let hear = Arc::clone(&self.hear);
         let of = spec.element.clone();
         let work = move || {
-            run(chain, journal, at.join(SOCKET), &started, &|line: &str| {
-                hear(&format!("{of}: {line}"))
+            run(chain, journal, at.join(SOCKET), &started, &|line: &str, is_error| {
+                hear(&format!("{of}: {line}"), is_error)
             })
         };
         let thread = std::thread::Builder::new().name(nf).spawn(work);
@@ -168,7 +177,7 @@ fn run(
     journal: Journal,
     control: PathBuf,
     started: &Sender<Result<Handle, String>>,
-    hear: &dyn Fn(&str),
+    hear: &dyn Fn(&str, bool),
 ) {
     let ends = [&chain.input, &chain.output]
         .map(|end| end.rsplit(':').next().unwrap_or_default().to_string());
@@ -186,13 +195,13 @@ fn run(
         service.run(Some(control), &mut |line| match std::mem::replace(&mut is_running, true) {
             // The first thing that is said is that it runs.
             false => drop(started.send(Ok(handle.clone()))),
-            true => hear(line),
+            true => hear(line, false),
         });
     // Nobody waits for it any more where the chain runs.
     if let Err(why) = ran
         && started.send(Err(why.to_string())).is_err()
     {
-        hear(&format!("it is given up: {why}; no packets go through it any more"));
+        hear(&format!("it is given up: {why}; no packets go through it any more"), true);
     }
 }
 

@@ -440,7 +440,7 @@ impl Journal {
                 break;
             }
             ended += all.len();
-            all.iter().for_each(Process::end);
+            Process::end_all(&all);
         }
         ended
     }
@@ -448,6 +448,14 @@ impl Journal {
     /// Its processes that run.
     pub fn processes(&self) -> Vec<Process> {
         if self.mark.is_empty() { Vec::new() } else { Process::of_mark(&self.mark) }
+    }
+
+    /// Ends what programs started in its namespaces and nobody waits for, whether it bears the mark or not. Only for namespaces
+    /// that nobody else starts programs in.
+    pub fn end_forgotten(&self) {
+        let numbers: Vec<u64> = self.namespaces.iter().map(|of| of.number).collect();
+        Process::end_all(&self.processes());
+        Process::end_all(&Process::of_namespaces(&numbers));
     }
 
     /// Takes all down that was made, the last first, and removes the folder. What it could not take down is named, and the

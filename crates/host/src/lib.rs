@@ -30,7 +30,7 @@ pub mod service;
 mod sys;
 pub mod tuning;
 
-pub use beside::{Hear, Programs};
+pub use beside::{Hear, Programs, is_of_run};
 pub use confine::Limits;
 pub use failure::Failure;
 pub use journal::{Gone, Journal, Opened};

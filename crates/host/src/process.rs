@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -210,17 +210,55 @@ impl Process {
         self.handle.as_fd()
     }
 
-    /// Has it end, and waits for that.
-    pub(crate) fn end(&self) {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.number));
-        if name.is_ok_and(|name| FINISHES.contains(&name.trim_end())) && self.has_ended(PATIENCE) {
-            return;
+    /// Has all of these end, and waits for that; however many they are, they have the same time for it.
+    pub(crate) fn end_all(all: &[Self]) {
+        let finishes = |process: &&Self| {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", process.number));
+            name.is_ok_and(|name| FINISHES.contains(&name.trim_end()))
+        };
+        let (finishing, others): (Vec<&Self>, Vec<&Self>) = all.iter().partition(finishes);
+        let late = Self::late(finishing);
+        let mut left: Vec<&Self> = others.into_iter().chain(late).collect();
+        for signal in [Signal::TERM, Signal::KILL] {
+            for process in &left {
+                let _ = pidfd_send_signal(&process.handle, signal);
+            }
+            left = Self::late(left);
         }
-        let _ = pidfd_send_signal(&self.handle, Signal::TERM);
-        if !self.has_ended(PATIENCE) {
-            let _ = pidfd_send_signal(&self.handle, Signal::KILL);
-            self.has_ended(PATIENCE);
-        }
+    }
+
+    /// Those that have not ended when all have had their time.
+    #[expect(clippy::disallowed_methods, reason = "processes go by real time")]
+    fn late(mut all: Vec<&Self>) -> Vec<&Self> {
+        let most = Duration::new(PATIENCE.tv_sec as u64, PATIENCE.tv_nsec as u32);
+        let begin = Instant::now();
+        all.retain(|process| !process.has_ended_within(most.saturating_sub(begin.elapsed())));
+        all
+    }
+
+    /// All processes in network namespaces, by the kernel's numbers of these, that nobody outside of them waits for: what programs
+    /// there started, whatever else they did to be forgotten.
+    pub(crate) fn of_namespaces(numbers: &[u64]) -> Vec<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let number = |name: std::ffi::OsString| name.to_str()?.parse::<u32>().ok();
+        let inside = |process: u32| {
+            let at = std::fs::metadata(format!("/proc/{process}/ns/net"));
+            at.is_ok_and(|at| numbers.contains(&at.ino()))
+        };
+        let parent = |process: u32| -> Option<u32> {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+        };
+        let is_forgotten = |process: u32| {
+            inside(process) && parent(process).is_some_and(|of| of == 1 || inside(of))
+        };
+        let open = |process: u32| {
+            // Once it is held, its number is nobody else's.
+            let held = Self::open(process)?;
+            is_forgotten(process).then_some(held)
+        };
+        all.filter_map(|entry| number(entry.ok()?.file_name())).filter_map(open).collect()
     }
 
     /// Whether a process that is known by its number ends within so much time.

@@ -366,6 +366,7 @@ impl Service {
         let journal = Arc::new(journal);
         let spec = Arc::new(spec);
         let mut threads = Vec::new();
+        let mut server = None;
         let ran = (|| {
             let (ask, asked) = channel();
             let (started, starts) = channel();
@@ -396,7 +397,7 @@ impl Service {
             say(&class);
             if let Some(path) = control {
                 let (shared, spec) = (Arc::clone(&shared), Arc::clone(&spec));
-                control::serve(&path, Arc::new(Serving { shared, spec, begin }))?;
+                server = Some(control::serve(&path, Arc::new(Serving { shared, spec, begin }))?);
             }
             let (give, take) = sync_channel(1);
             let mover = Mover {
@@ -418,6 +419,7 @@ impl Service {
             let _ = thread.join();
         }
         let status = control::status(&shared, &spec, begin);
+        drop(server);
         for chain in std::mem::take(&mut *locked(&shared.watched)) {
             chain.seats.iter().for_each(|seat| seat.running.destroy());
         }

@@ -557,10 +557,12 @@ fn processes(run: &Run) -> Processes {
     if let Some(option) = option {
         return Processes::new(Arc::new(Unprivileged(option)));
     }
-    let folder = std::path::Path::new(&run.file).parent().map(PathBuf::from).unwrap_or_default();
     let log = run.log;
-    let hear = Box::new(move |line: &str| log.info(line));
-    Processes::new(Arc::new(Programs::new(super::host::folder(), folder, hear)))
+    let hear = Box::new(move |line: &str, is_error: bool| match is_error {
+        true => log.error(line),
+        false => log.info(line),
+    });
+    Processes::new(Arc::new(Programs::new(super::host::folder(), hear)))
 }
 
 /// Starts no programs, as this option of the run leaves no rights to.

@@ -110,6 +110,13 @@ fn a_chain_that_replaces_another_goes_on_with_the_same_program() {
     assert_ne!(second, first);
     assert!(!is_alive(first[0]));
     lab.exchange("10.2.0.2", 100_000);
+    // Nothing of the first one is left in the run, either.
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let name = |task: std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).unwrap_or_default()
+    };
+    let names: Vec<String> = tasks.map(name).filter(|name| name.trim() == "box").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
     // A chain that cannot be has no program left behind.
     let file = lab.file("bad", &router(", CORE 0").replace("ToDevice(left)", "ToDevice(nowhere)"));
     CATENA.refused(&socket, &["swap", file.to_str().unwrap()]);
@@ -158,6 +165,54 @@ fn what_a_crash_left_is_taken_down_by_the_next_run() {
     running.stop();
 }
 
+/// The processes that were started with these words.
+fn with_words(words: &[&str]) -> Vec<u32> {
+    let line: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_one = |process: &u32| {
+        std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|of| of == line)
+    };
+    numbers.filter(is_one).collect()
+}
+
+#[test]
+fn all_that_a_program_started_ends_with_it_and_before_it_is_started_again() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    // What it starts forgets where it comes from, and does not end when it is asked to.
+    let words = ["sleep", "30317.25"];
+    let script = format!(
+        "#!/bin/sh\nenv -i setsid {} &\ntrap '' TERM\nexec sleep infinity\n",
+        words.join(" ")
+    );
+    let program = lab.file("forks", &script);
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let chain = format!(
+        "require(nf); FromDevice(left) -> ThirdParty(PROGRAM {}) -> ToDevice(right);",
+        program.display()
+    );
+    let running = lab.run(&chain, &["--in", "left=eth0", "--out", "right=eth1"]);
+    until("what it starts runs", || with_words(&words).len() == 1);
+    let [first] = with_words(&words)[..] else { panic!("one") };
+    let [folder] = &folders(running.id())[..] else { panic!("one") };
+    let host = |what: &str| {
+        let told =
+            std::process::Command::new(CATENA.0).args(["host", what, folder]).output().unwrap();
+        (told.status.success(), String::from_utf8_lossy(&told.stderr).into_owned())
+    };
+    let (is_down, told) = host("down");
+    assert!(!is_down && told.contains("is a program of a chain that `catena run` runs"), "{told}");
+    assert!(host("restart").0);
+    until("it runs again", || matches!(with_words(&words)[..], [one] if one != first));
+    running.stop();
+    assert_eq!(with_words(&words), Vec::<u32>::new());
+    assert_eq!(folders(first), Vec::<String>::new());
+}
+
 #[test]
 fn an_nf_of_the_runtime_stands_between_elements() {
     if !possible() {
@@ -184,8 +239,9 @@ fn an_nf_of_the_runtime_stands_between_elements() {
           -> painted :: CheckPaint(5) -> ToDevice(right);
         painted[1] -> ToDevice(right);
         FromDevice(right) -> ToDevice(left);";
-    let read = ["-h", "acl/kept.unknown", "-h", "acl/kept.restored"];
-    let running = lab.run(chain, &[&BOUND[..], &read].concat());
+    let read = ["-h", "acl/kept.unknown", "--io", "af-packet"];
+    let mut running = lab.run(chain, &[&BOUND[..], &read].concat());
+    running.wait_for_lines(": af-packet, mtu 1500", 4);
     lab.exchange("10.9.0.3", 1 << 20);
     let denied = lab.try_on(
         "left",

@@ -321,10 +321,10 @@ impl Bindings {
     /// Has an interface's frames carried in this I/O mode, or those of all interfaces that there is a
     /// choice for; where there is none, only the batch is chosen. Whether there is such an interface.
     pub fn choose(&mut self, choice: &Choice) -> bool {
-        let mut found = self.processes.is_some() && choice.interface.is_none();
-        if found {
+        if choice.interface.is_none() {
             self.process_io = (choice.mode, choice.batch);
         }
+        let mut found = false;
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
             let Some(spec) = binding.interface_mut() else { continue };
             if choice.interface.as_ref().is_some_and(|name| *name != spec.interface()) {

@@ -33,8 +33,15 @@ pub(super) fn is_device(name: &str) -> bool {
 #[derive(Clone)]
 pub struct Processes {
     launcher: Arc<dyn Launcher>,
-    /// By their names.
-    running: Arc<Mutex<HashMap<String, Weak<dyn Process>>>>,
+    running: Arc<Mutex<Running>>,
+}
+
+/// The programs that run, by their names.
+#[derive(Default)]
+struct Running {
+    processes: HashMap<String, Weak<dyn Process>>,
+    /// Whether the run ends: nothing is started any more.
+    is_over: bool,
 }
 
 impl Processes {
@@ -47,14 +54,17 @@ impl Processes {
     pub(super) fn start(&self, spec: &ProcessSpec) -> Result<Arc<dyn Process>, String> {
         // Other workers wait until it runs.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_over {
+            return Err(format!("{}: the run ends", spec.element));
+        }
         let name = spec.name();
-        if let Some(process) = running.get(&name).and_then(Weak::upgrade) {
+        if let Some(process) = running.processes.get(&name).and_then(Weak::upgrade) {
             return Ok(process);
         }
         let process =
             self.launcher.start(spec).map_err(|why| format!("{}: {why}", spec.element))?;
-        running.retain(|_, process| process.strong_count() > 0);
-        running.insert(name, Arc::downgrade(&process));
+        running.processes.retain(|_, process| process.strong_count() > 0);
+        running.processes.insert(name, Arc::downgrade(&process));
         Ok(process)
     }
 
@@ -63,15 +73,16 @@ impl Processes {
         let (name, interface) = device.rsplit_once('.')?;
         let side = INTERFACES.iter().position(|known| *known == interface)?;
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = running.get(name)?.upgrade()?;
+        let process = running.processes.get(name)?.upgrade()?;
         let end = process.ends()[side].clone();
         Some((process, end))
     }
 
-    /// Ends all of them now.
+    /// Ends all of them now, and starts none any more.
     pub fn end(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: Vec<_> = running.values().filter_map(Weak::upgrade).collect();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.is_over = true;
+        let all: Vec<_> = running.processes.values().filter_map(Weak::upgrade).collect();
         drop(running);
         all.iter().for_each(|process| process.end());
     }

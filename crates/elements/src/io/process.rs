@@ -106,6 +106,18 @@ fn listed(
     Some((argument, words))
 }
 
+/// A path and arguments; the path as seen from where the chain runs.
+fn located(
+    arguments: &mut Arguments<'_, '_>,
+    name: &'static str,
+) -> Option<(Argument, Vec<String>)> {
+    let (argument, mut words) = listed(arguments, name)?;
+    if let Some(path) = words.first_mut() {
+        *path = arguments.cx().path(&argument, path);
+    }
+    Some((argument, words))
+}
+
 fn addresses(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Vec<String> {
     let Some((argument, words)) = listed(arguments, name) else { return Vec::new() };
     let mut all = Vec::new();
@@ -149,8 +161,8 @@ fn privileges(arguments: &mut Arguments<'_, '_>) -> Vec<String> {
 }
 
 fn command(arguments: &mut Arguments<'_, '_>) -> Command {
-    let program = listed(arguments, "PROGRAM");
-    let image = listed(arguments, "IMAGE");
+    let program = located(arguments, "PROGRAM");
+    let image = located(arguments, "IMAGE");
     let runtime = arguments.keyword_argument("RUNTIME");
     let named = runtime.as_ref().and_then(|of| arguments.parse("RUNTIME", of));
     match (program, image, runtime) {
@@ -218,6 +230,10 @@ fn api(arguments: &mut Arguments<'_, '_>) -> Api {
     }
 }
 
+/// Bytes of memory that a program has at least, and threads at most.
+const LEAST_MEMORY: u64 = 16 << 20;
+const MOST_THREADS: u32 = 1024;
+
 /// Keywords of programs between interfaces alone.
 const OF_INTERFACES: [&str; 5] = ["ETH0", "ETH1", "ROUTES", "FORWARD", "PRIVILEGES"];
 
@@ -248,6 +264,18 @@ impl Process {
             threads: arguments.keyword("THREADS"),
             core: arguments.keyword("CORE"),
         };
+        if spec.memory.is_some_and(|memory| memory < LEAST_MEMORY) {
+            arguments.report(
+                Diagnostic::error("bad-argument", format!("MEMORY is at least {LEAST_MEMORY}"))
+                    .label(span, ""),
+            );
+        }
+        if spec.threads.is_some_and(|threads| !(1..=MOST_THREADS).contains(&threads)) {
+            arguments.report(
+                Diagnostic::error("bad-argument", format!("THREADS are 1 to {MOST_THREADS}"))
+                    .label(span, ""),
+            );
+        }
         arguments.finish()?;
         let is_one_way = matches!(spec.api, Api::Runtime { .. });
         cx.share(Rc::new(ProcessDevices { name: spec.name(), is_one_way }));

@@ -38,6 +38,11 @@ impl KeptFields {
     pub(crate) const NAMES: [&'static str; 8] =
         ["ether.src", "ether.dst", "ip.src", "ip.dst", "ip.protocol", "l4", "l4.src", "l4.dst"];
 
+    /// Whether packets of different flows differ in them.
+    pub(crate) fn is_flow(&self) -> bool {
+        self.src && self.dst && self.protocol && self.src_port && self.dst_port
+    }
+
     /// Adds what a name stands for, if it does for anything.
     pub(crate) fn add(&mut self, name: &str) -> bool {
         match name {

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use ir::{Model, Reason};
+use ir::{Diagnostic, Model, Reason};
 use net::annotation::Annotations;
 use net::flow::FlowHash;
 use net::{Batch, Packet};
@@ -25,6 +25,9 @@ element! {
     /// Frames behind the program whose fields were never seen before it are `unknown`: the program does not keep what it is
     /// said to keep, or it made them. They pass on output 1 as they came; with STRICT they leave on output 2, or are dropped
     /// as `not-kept`. Frames that hold neither IPv4 nor IPv6, or are too short, are not looked at, and without KEEPS none is.
+    ///
+    /// Each worker remembers what it saw. With several workers, frames return to theirs if KEEPS is all that
+    /// workers are chosen by, `ip.src ip.dst l4`; with less, some are unknown, which is warned of.
     ///
     /// Memory is bounded: when CAPACITY keys are known, a new one replaces the one that was not seen for longest.
     ///
@@ -113,6 +116,7 @@ fn kept(arguments: &mut Arguments<'_, '_>) -> KeptFields {
 
 impl RestoreAnno {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let (span, part) = (cx.span(), cx.part());
         let mut arguments = cx.arguments(&["KEEPS", "STRICT", "CAPACITY"]);
         let keeps = kept(&mut arguments);
         let strict = arguments.keyword("STRICT").unwrap_or(false);
@@ -122,6 +126,11 @@ impl RestoreAnno {
             arguments.claim("CAPACITY", Table::BYTES_EACH * u64::from(most));
         }
         arguments.finish()?;
+        if looks && !keeps.is_flow() && part.count > 1 && part.index == 0 {
+            let why = "frames that return to another worker than they came from are unknown";
+            let help = "KEEPS ip.src ip.dst l4, or --workers 1";
+            cx.report(Diagnostic::warning("several-workers", why).label(span, "").help(help));
+        }
         let (table, counts) = (Table::default(), Counts::default());
         Ok(Self { keeps, looks, strict, most: most as usize, table, counts })
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dataplane::guarded_path::GuardedPath;
@@ -173,18 +174,43 @@ pub(super) trait Served: Send + Sync {
 }
 
 /// Serves a socket from now on.
-pub(super) fn serve(path: &Path, served: Arc<dyn Served>) -> Result<(), Failure> {
+pub(super) fn serve(path: &Path, served: Arc<dyn Served>) -> Result<Server, Failure> {
     let made = GuardedPath::make(path).and_then(GuardedPath::listen);
     let (listener, file) = made.map_err(Failure::at(path))?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&is_over);
     let work = move || {
         let file = file;
         // One after the other: answers are short, and nobody keeps others waiting for long.
         for stream in listener.incoming().flatten() {
+            if ends.load(Ordering::Acquire) {
+                break;
+            }
             let _ = answer(&stream, served.as_ref());
         }
         drop(file);
     };
-    spawn("control", work).map(drop)
+    let thread = Some(spawn("control", work)?);
+    Ok(Server { path: path.to_path_buf(), is_over, thread })
+}
+
+/// Answers until it is dropped.
+pub(super) struct Server {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // It waits for somebody to come. If nobody can, it goes on waiting, with nobody to know of it.
+        if UnixStream::connect(&self.path).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
 }
 
 fn answer(mut stream: &UnixStream, served: &dyn Served) -> std::io::Result<()> {

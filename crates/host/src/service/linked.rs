@@ -21,7 +21,7 @@ use crate::chain::Program;
 use crate::fabric::{self, Ends, Joins, Ports};
 use crate::launch::{Elements, Environment, Packets, Running, Start, environment};
 use crate::manifest::{Function, HostChain, INTERFACES, Interfaces, LINK, Nf};
-use crate::{Failure, Journal, Namespace, log, scheduler};
+use crate::{Failure, Journal, Namespace, Process, log, scheduler};
 
 /// How long it is waited until it is looked whether the switch runs.
 const LOOK: Duration = Duration::from_secs(1);
@@ -159,6 +159,7 @@ impl Linked {
         say: Say<'_>,
     ) -> Result<Status, Failure> {
         let mut running: Vec<(Running, Instant)> = Vec::new();
+        let mut server = None;
         let ran = (|| {
             for place in &self.places {
                 let started = place.start(running.len(), 0, &self.chosen, &journal, &self.state)?;
@@ -167,12 +168,14 @@ impl Linked {
             self.note(&running);
             say(&format!("{} started: {}", count(running.len(), "NF"), self.chosen.why));
             if let Some(path) = control {
-                control::serve(&path, Arc::clone(&self.state) as Arc<dyn Served>)?;
+                server = Some(control::serve(&path, Arc::clone(&self.state) as Arc<dyn Served>)?);
             }
             self.watch(&mut running, &journal, say)
         })();
         let status = self.state.status();
+        drop(server);
         running.iter().for_each(|(running, _)| running.destroy());
+        journal.end_forgotten();
         let taken = journal.take_down().map(drop);
         match ran {
             // It may have been stopped while it started.
@@ -244,6 +247,8 @@ impl Linked {
                 of.destroy();
                 number += 1;
                 let place = &self.places[seat];
+                // What it has started holds its ports, and files.
+                Process::end_all(&Process::of_namespaces(&[place.namespace.number]));
                 let started = place.start(seat, number, &self.chosen, journal, &self.state)?;
                 running[seat] = (started, Instant::now());
                 self.note(running);

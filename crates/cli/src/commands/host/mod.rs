@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use host::manifest::{Beside, is_name};
 use host::service::{Client, Log, Request, SOCKET, Status, log_path};
-use host::{Failure as Unmade, HostChain, Journal, Opened, Service, doctor};
+use host::{Failure as Unmade, HostChain, Journal, Opened, Service, doctor, is_of_run};
 use ir::Sources;
 use view::table::{Table, grouped};
 
@@ -208,6 +208,7 @@ fn start(up: &Up) -> Result<ExitCode, Failure> {
     match Journal::open(&at) {
         Ok(Opened::Nothing) => {}
         Ok(Opened::There(journal) | Opened::Left(journal)) => {
+            journal.end_forgotten();
             let gone = journal.take_down().map_err(words)?;
             print_error(&format!(
                 "a chain was left behind: {} processes of it ended\n",
@@ -304,6 +305,14 @@ fn detach(up: &Up, name: &str, at: &Path) -> Result<ExitCode, Failure> {
 fn down(name: &str) -> Result<ExitCode, Failure> {
     let at = folder().join(name);
     let opened = match Journal::open(&at) {
+        Err(Unmade::Held(_, of)) if is_of_run(name) => {
+            let process = of.map_or_else(String::new, |process| format!(", process {process}"));
+            return Err(format!(
+                "'{name}' is a program of a chain that `catena run` runs{process}: it ends with that, or when a chain is swapped in that \
+                 does not have it; `catena host restart` starts it anew"
+            )
+            .into());
+        }
         Err(held @ Unmade::Held(..)) => {
             // Its maker takes it down.
             Journal::stop(held).map_err(words)?;
@@ -314,6 +323,7 @@ fn down(name: &str) -> Result<ExitCode, Failure> {
         other => other.map_err(words)?,
     };
     if let Opened::There(journal) | Opened::Left(journal) = opened {
+        journal.end_forgotten();
         let gone = journal.take_down().map_err(words)?;
         print(&format!(
             "what a crash left of '{name}' is taken down: {} processes\n",
