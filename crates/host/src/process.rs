@@ -228,7 +228,6 @@ impl Process {
     }
 
     /// Those that have not ended when all have had their time.
-    #[expect(clippy::disallowed_methods, reason = "processes go by real time")]
     fn late(mut all: Vec<&Self>) -> Vec<&Self> {
         let most = Duration::new(PATIENCE.tv_sec as u64, PATIENCE.tv_nsec as u32);
         let begin = Instant::now();
