@@ -450,7 +450,7 @@ impl Journal {
         if self.mark.is_empty() { Vec::new() } else { Process::of_mark(&self.mark) }
     }
 
-    /// Ends what programs started in its namespaces and nobody waits for, whether it bears the mark or not. Only for namespaces
+    /// Ends what programs started in its namespaces and nobody waits for, marked or not. Only for namespaces
     /// that nobody else starts programs in.
     pub fn end_forgotten(&self) {
         let numbers: Vec<u64> = self.namespaces.iter().map(|of| of.number).collect();
