@@ -73,6 +73,12 @@ impl ProcessSpec {
     }
 }
 
+/// Whether the name of a device can only be that of an interface of a program.
+pub fn is_process_device(name: &str) -> bool {
+    let name = name.rsplit_once('.').filter(|(_, interface)| INTERFACES.contains(interface));
+    name.is_some_and(|(process, _)| process.contains(ProcessSpec::SEPARATOR))
+}
+
 /// An address with the length of its prefix, such as `192.0.2.1/24`.
 pub fn prefix(text: &str) -> Option<String> {
     let (address, length) = text.split_once('/')?;

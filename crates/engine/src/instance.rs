@@ -22,6 +22,7 @@ use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
 use dataplane::{Lifetime, Listener, ProgramUse, Router};
 use elements::configure::WorkerShare;
 use elements::device::ControlSocketRequest;
+use elements::process::is_process_device;
 use ir::model::StateKind;
 use ir::{Diagnostic, FileId, Model, Sources, has_errors};
 
@@ -531,7 +532,10 @@ impl Instance {
         let mut diagnostics = configuration.warnings.clone();
         if let Some(old) = lock(&self.running).in_use.first() {
             let name = configuration.name();
-            diagnostics.extend(old.left_by(&new.in_use).into_iter().map(|device| {
+            // Programs end with the chain that had them, as is meant.
+            let left = old.left_by(&new.in_use);
+            let left = left.into_iter().filter(|device| !is_process_device(device));
+            diagnostics.extend(left.map(|device| {
                 let why = format!("{name}: no element names the device '{device}' any more");
                 Diagnostic::warning("device-left", why)
             }));

@@ -104,7 +104,8 @@ fn a_chain_that_replaces_another_goes_on_with_the_same_program() {
     assert_eq!(programs(process), first);
     lab.exchange("10.2.0.2", 100_000);
     // Another one takes its place, and only then the first one ends.
-    swap("other", &router(", MEMORY 100000000"));
+    let told = swap("other", &router(", MEMORY 100000000"));
+    assert!(!told.contains("any more"), "{told}");
     until("the first one has ended", || folders(process).len() == 1);
     let second = programs(process);
     assert_ne!(second, first);

@@ -48,7 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use elements::configure::{Devices, WorkerShare};
 use elements::device::{Device, DeviceRequest};
-use elements::process::ProcessSpec;
+use elements::process::{ProcessSpec, is_process_device};
 use net::pcap::{Format, LinkType, Options};
 
 use faults::Faulty;
@@ -547,7 +547,7 @@ impl Bindings {
                 let spec = named(name.to_string(), (None, None));
                 self.interface(name, (&spec, None), receive)
             }
-            (None, _) if process::is_device(name) => Err("the program does not run".into()),
+            (None, _) if is_process_device(name) => Err("the program does not run".into()),
             (None, true) => Err(format!(
                 "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
                          --in {name}=FILE or --in {name}=gen:…"

@@ -19,14 +19,8 @@ pub trait Process: Send + Sync {
     /// The interfaces of this host whose frames its own interfaces receive, in their order.
     fn ends(&self) -> &[String; 2];
 
-    /// Ends it now; its interfaces are gone then.
+    /// Ends it now, and its interfaces with it.
     fn end(&self);
-}
-
-/// Whether a name can only be that of an interface of a program.
-pub(super) fn is_device(name: &str) -> bool {
-    let name = name.rsplit_once('.').filter(|(_, interface)| INTERFACES.contains(interface));
-    name.is_some_and(|(process, _)| process.contains(ProcessSpec::SEPARATOR))
 }
 
 /// The programs of a run; clones are of the same ones.
