@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::CATENA;
-use lab::live::{Lab, Process, possible, until};
+use lab::live::{Lab, possible, until};
 
 const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 
@@ -42,11 +42,6 @@ fn programs(process: u32) -> Vec<u32> {
     folders(process).iter().map(listed).collect()
 }
 
-/// The number of the program itself, which `ip netns exec` becomes.
-fn started(running: &Process) -> u32 {
-    running.id()
-}
-
 /// Whether a process runs; one that nobody waits for stays as a zombie.
 fn is_alive(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));
@@ -66,7 +61,7 @@ fn a_program_routes_between_two_parts_of_a_chain_and_nothing_is_left_of_it() {
         let lab = Lab::new(CATENA, 1500);
         let read = ["-h", "seven.count", "-h", "box/kept.unknown", "--workers", workers];
         let running = lab.run(&router(""), &[&BOUND[..], &read].concat());
-        let process = started(&running);
+        let process = running.id();
         lab.ping("left", &["10.2.0.2"]);
         lab.exchange("10.2.0.2", 1 << 20);
         let of = programs(process);
@@ -94,7 +89,7 @@ fn a_chain_that_replaces_another_goes_on_with_the_same_program() {
     let socket = lab.file("ctl", "").with_extension("sock");
     let control = ["--control", socket.to_str().unwrap()];
     let running = lab.run(&router(""), &[&BOUND[..], &control].concat());
-    let process = started(&running);
+    let process = running.id();
     let first = programs(process);
     let swap = |name: &str, chain: &str| {
         let file = lab.file(name, chain);
@@ -136,7 +131,7 @@ fn a_program_that_ends_is_started_again_in_its_place() {
     }
     let lab = Lab::new(CATENA, 1500);
     let mut running = lab.run(&router(""), &BOUND);
-    let process = started(&running);
+    let process = running.id();
     let [first] = programs(process)[..] else { panic!("one program") };
     kill_process(Pid::from_raw(first as i32).unwrap(), Signal::KILL).unwrap();
     running.wait_for("box/program: the NF 'box' ended: ");
@@ -154,7 +149,7 @@ fn what_a_crash_left_is_taken_down_by_the_next_run() {
     }
     let lab = Lab::new(CATENA, 1500);
     let running = lab.run(&router(""), &BOUND);
-    let process = started(&running);
+    let process = running.id();
     let of = programs(process);
     running.kill();
     assert_eq!(folders(process).len(), 1);
