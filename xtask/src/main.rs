@@ -45,7 +45,8 @@ usage: cargo xtask TASK
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
                                  (docs/lemur.md and docs/metron-placement.md), ironside (docs/ironside.md and
-                                 docs/scaling.md), netbench (docs/netbench.md; as root); all if not said
+                                 docs/scaling.md), netbench (docs/netbench.md; as root), offload (docs/offload.md; as root, needs
+                                 the shared data folder; `offload functions` needs neither); all if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -112,8 +113,9 @@ fn soak(seconds: &str) -> Result {
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "20000"))
 }
 
-/// Papers whose experiments a bench of the crate `bench` repeats, or for `ironside` the program itself.
-const PAPERS: [&str; 4] = ["snf", "scc", "lemur", "ironside"];
+/// Papers whose experiments a bench of the crate `bench` repeats, or for `ironside` the program itself. What devices do with
+/// chains of several papers is a bench of the crate `cli`.
+const PAPERS: [&str; 5] = ["snf", "scc", "lemur", "ironside", "offload"];
 
 fn figures(paper: &str, args: &[&str]) -> Result {
     // The chains of processes run the program, which cargo builds for benches of its own crate alone.
@@ -125,7 +127,8 @@ fn figures(paper: &str, args: &[&str]) -> Result {
             ["run", "--release", "--package", "catena-cli", "--", "sim", "tables", "--report"];
         return command::run(cargo(tables).arg(command::root().join("docs")).args(args));
     }
-    let bench = ["bench", "--package", "catena-bench", "--bench", paper, "--", "--write"];
+    let package = if paper == "offload" { "catena-cli" } else { "catena-bench" };
+    let bench = ["bench", "--package", package, "--bench", paper, "--", "--write"];
     command::run(cargo(bench).arg(command::root().join("docs")).args(args))
 }
 

@@ -8,6 +8,7 @@
 //! compile`, from the file of the chain to the proof.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod in_kernel;
 #[path = "../../bench/benches/support/mod.rs"]
 mod support;
 
@@ -17,8 +18,6 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Instant;
 
-use codegen::ebpf::insn::{EXIT, set};
-use codegen::ebpf::{self, Code, Object, PORTS_MAP};
 use dataplane::io::Loaded;
 
 use support::{Data, Frames, RuleSet, Spread, access, filter, routers};
@@ -27,8 +26,6 @@ const SETS: [&str; 3] = ["acl1", "fw1", "ipc1"];
 const SIZES: [u32; 3] = [250, 700, 8500];
 /// Frames that each program is run on, at most.
 const FRAMES: usize = 4000;
-/// The host's loopback: frames leave by it, and go nowhere.
-const SOMEWHERE: u32 = 1;
 
 /// A chain between two wires, and traffic for it.
 struct Subject {
@@ -86,23 +83,7 @@ fn load(chain: &Path) -> Loaded {
         let contents = fs::read(folder.join(name)).expect("a part of the artefact");
         codegen::File { name: name.into(), contents }
     });
-    let object = ebpf::object(&files).unwrap_or_else(|why| panic!("{why:?}"));
-    let loaded = Loaded::new(&object).unwrap_or_else(|why| panic!("{}: {why}", chain.display()));
-    if object.maps.iter().any(|map| map.name == PORTS_MAP) {
-        for port in 0..8_u32 {
-            let set = loaded.set(PORTS_MAP, &port.to_le_bytes(), &SOMEWHERE.to_le_bytes());
-            set.expect("a port");
-        }
-    }
-    loaded
-}
-
-/// A program that lets every frame pass.
-fn nothing() -> Loaded {
-    const PASS: i32 = 2;
-    let words = vec![set(0, PASS), EXIT];
-    let code = Code { name: "empty".into(), section: "xdp".into(), words, maps: Vec::new() };
-    Loaded::new(&Object { maps: Vec::new(), programs: vec![code] }).expect("it loads")
+    in_kernel::load(&chain.display().to_string(), &files)
 }
 
 /// The share of frames that no core sees, in percent.
@@ -115,22 +96,17 @@ fn done(loaded: &Loaded, frames: &[&[u8]]) -> f64 {
     100.0 * frames.iter().filter(is_done).count() as f64 / frames.len() as f64
 }
 
-/// Nanoseconds a frame.
-fn run(loaded: &Loaded, frames: &[&[u8]]) -> f64 {
-    let ran = frames.iter().map(|frame| loaded.test_run(0, frame, 1).expect("it runs"));
-    ran.map(|ran| f64::from(ran.nanoseconds)).sum::<f64>() / frames.len() as f64
-}
-
 fn in_the_kernel(data: &Data, subjects: &[Subject], rounds: usize) {
     let empty = Subject::new("empty".into(), String::new(), data.mix(60));
-    let mut rows: Vec<(&Subject, Loaded, Vec<f64>)> = vec![(&empty, nothing(), Vec::new())];
+    let mut rows: Vec<(&Subject, Loaded, Vec<f64>)> =
+        vec![(&empty, in_kernel::nothing(), Vec::new())];
     rows.extend(subjects.iter().map(|of| (of, load(&of.write(data)), Vec::new())));
     for _ in 0..rounds {
         for (subject, loaded, times) in &mut rows {
             let frames = subject.frames();
             // What other programs left in the caches goes.
-            run(loaded, &frames);
-            times.push(run(loaded, &frames));
+            in_kernel::run(loaded, 0, &frames);
+            times.push(in_kernel::run(loaded, 0, &frames));
         }
     }
     let median = |times: &[f64]| Spread::of(times.iter().copied()).median;

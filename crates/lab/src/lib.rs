@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 pub mod callgrind;
 pub mod chain;
+pub mod divided;
 pub mod front;
 pub mod live;
 pub mod outcome;

@@ -17,6 +17,11 @@ impl Page {
         Self { text, plots: Vec::new() }
     }
 
+    /// What was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Appends a line, or several.
     pub(crate) fn put(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.text, "{text}");

@@ -19,8 +19,8 @@ use engine::session::{self, Path as Execution, Setup};
 use ir::{FileId, Sources};
 
 pub(crate) use bench::statistics::{Spread, percentile};
-pub(crate) use traffic::Frames;
-use traffic::{Nowhere, Source};
+use traffic::Nowhere;
+pub(crate) use traffic::{Frames, Source};
 
 /// The set of rules that a chain's access list is: its name and how many rules it has.
 pub(crate) type RuleSet = (&'static str, u32);
@@ -175,15 +175,9 @@ impl Data {
     pub(crate) fn start(&self, chain: &Chain, path: Execution) -> Running {
         let start = Instant::now();
         let (_, router) = self.load(chain, path);
-        Running {
-            name: chain.name.clone(),
-            burst: chain.burst.into(),
-            cycle: chain.traffic.cycle() as u64,
-            settle: chain.settle,
-            router,
-            configured: start.elapsed(),
-            samples: Vec::new(),
-        }
+        let mut running = Running::new(&chain.name, router, chain.burst, &chain.traffic);
+        (running.settle, running.configured) = (chain.settle, start.elapsed());
+        running
     }
 
     /// A chain's graph and the router that runs it.
@@ -193,11 +187,15 @@ impl Data {
             self.functions, chain.burst, chain.body, chain.beside
         );
         let devices = &mut Memory(&chain.traffic);
-        load(&chain.name, text, &self.folder, devices, Box::new(RealClock::new()), path)
+        load(&chain.name, text, &self.folder, devices, Box::new(RealClock::new()), path, FASTEST)
     }
 }
 
-/// The graph of a configuration, whose files are in a folder, and the router that runs it.
+/// Programs are whole, and run where they are faster than elements.
+pub(crate) const FASTEST: (ProgramUse, Option<session::Cut>) = (ProgramUse::WhereFaster, None);
+
+/// The graph of a configuration, whose files are in a folder, and the router that runs it, with its programs in parts if
+/// they are cut.
 pub(crate) fn load(
     name: &str,
     text: String,
@@ -205,6 +203,7 @@ pub(crate) fn load(
     devices: &mut dyn Devices,
     clock: Box<dyn Clock>,
     path: Execution,
+    (program_use, cut): (ProgramUse, Option<session::Cut>),
 ) -> (compiler::Chain, Router) {
     let mut sources = Sources::new();
     let file = sources.add(name, text);
@@ -217,8 +216,8 @@ pub(crate) fn load(
         seed: 1,
         path,
         background: None,
-        program_use: ProgramUse::WhereFaster,
-        cut: None,
+        program_use,
+        cut,
         unproven: false,
     };
     let mut diagnostics = Vec::new();
@@ -242,6 +241,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// A router whose source gives so many packets of this traffic at a time.
+    pub(crate) fn new(name: &str, router: Router, burst: u32, traffic: &Frames) -> Self {
+        Self {
+            name: name.into(),
+            burst: burst.into(),
+            cycle: traffic.cycle() as u64,
+            settle: 0,
+            router,
+            configured: Duration::ZERO,
+            samples: Vec::new(),
+        }
+    }
+
     /// Moves as many packets as the chain takes to settle.
     pub(crate) fn settle(&mut self) {
         for _ in 0..self.settle / self.burst {
@@ -299,7 +311,7 @@ impl Devices for Memory<'_> {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         Ok(match request {
             DeviceRequest::CaptureOut { .. } => Box::new(Nowhere),
-            _ => Box::new(Source::new(self.0)),
+            _ => Box::new(Source::new(Rc::clone(self.0))),
         })
     }
 }

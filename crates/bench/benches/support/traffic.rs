@@ -1,5 +1,6 @@
 //! Frames in memory, sent round and round.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -62,6 +63,16 @@ impl Frames {
     pub(crate) fn of(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut all = Self { bytes: Vec::new(), ends: Vec::new(), vary: Vary::Nothing };
         frames.into_iter().for_each(|frame| all.push(frame));
+        all
+    }
+
+    /// Frames as they are, whatever they hold.
+    pub(crate) fn raw(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), vary: Vary::Nothing };
+        for frame in frames {
+            all.bytes.extend_from_slice(&frame);
+            all.ends.push(all.bytes.len());
+        }
         all
     }
 
@@ -169,21 +180,21 @@ fn set_source_port(frame: &mut [u8], port: u16) {
 }
 
 /// Sends frames for ever.
-pub(super) struct Source {
-    frames: Rc<Frames>,
+pub(crate) struct Source<F = Rc<Frames>> {
+    frames: F,
     next: usize,
     source: u32,
     random: fastrand::Rng,
 }
 
-impl Source {
-    pub(super) fn new(frames: &Rc<Frames>) -> Self {
+impl<F: Deref<Target = Frames>> Source<F> {
+    pub(crate) fn new(frames: F) -> Self {
         let random = fastrand::Rng::with_seed(1);
-        Self { frames: Rc::clone(frames), next: 0, source: 0, random }
+        Self { frames, next: 0, source: 0, random }
     }
 }
 
-impl Device for Source {
+impl<F: Deref<Target = Frames>> Device for Source<F> {
     fn receive(
         &mut self,
         burst: usize,

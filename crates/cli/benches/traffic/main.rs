@@ -118,8 +118,15 @@ impl Case<'_> {
         let mut devices = Memory::new(&self.workload, (clock.clone(), gap), digests);
         let source = format!("FromDump(in, BURST {burst})");
         let text = chain.text(&self.workload, &source, "ToDump(out)");
-        let (_, mut router) =
-            support::load(chain.name, text, Path::new("."), &mut devices, Box::new(clock), path);
+        let (_, mut router) = support::load(
+            chain.name,
+            text,
+            Path::new("."),
+            &mut devices,
+            Box::new(clock),
+            path,
+            support::FASTEST,
+        );
         if variant == Program {
             router.programs().set_use(ProgramUse::Always);
         }

@@ -16,6 +16,7 @@ mod handover;
 mod listing;
 mod lists;
 mod mistakes;
+mod offload_page;
 mod p4;
 mod private_handlers;
 mod programs;

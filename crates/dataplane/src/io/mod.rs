@@ -68,7 +68,7 @@ pub(crate) use leases::monotonic;
 pub use process::{Launcher, Process, Processes};
 pub use replay::Replay;
 pub use udp::{DATAGRAM_HEADERS, Datagrams};
-pub use uplink::{Uplink, Wire};
+pub use uplink::{Uplink, Wire, wires_behind};
 pub use wait::{Polling, Waiter};
 
 /// Whether this build has devices of DPDK's.

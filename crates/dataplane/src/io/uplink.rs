@@ -12,7 +12,7 @@ use net::{Batch, Packet, Pool};
 
 use super::interface::InterfaceSpec;
 use super::netdev::Asker;
-use crate::thread_owned::ThreadOwned;
+use crate::thread_owned::{ThreadOwned, keep};
 
 /// TPID and TCI (IEEE 802.1Q §9.5).
 const TAG: usize = 4;
@@ -41,6 +41,17 @@ pub struct Uplink {
     pub wires: Arc<[Wire]>,
     /// Which of them it is.
     pub wire: usize,
+}
+
+/// The wires that a device brings, which may be no interface: by number, and by whether an element receives from it, what the element
+/// holds of a wire. The calling thread keeps the device from now on, as workers do.
+pub fn wires_behind(
+    device: Box<dyn Device + Send>,
+    wires: Arc<[Wire]>,
+) -> impl Fn(usize, bool) -> Box<dyn Device + Send> {
+    keep(true);
+    let shared = ThreadOwned::new(Shared::new(device, Arc::clone(&wires)));
+    move |wire, receives| Box::new(Handle::of(shared.clone(), wires.get(wire), wire, receives))
 }
 
 /// A worker's part of such an interface.
@@ -152,8 +163,12 @@ pub(super) struct Handle {
 
 impl Handle {
     pub(super) fn new(shared: ThreadOwned<Shared>, uplink: &Uplink, receives: bool) -> Self {
-        let port = uplink.wires.get(uplink.wire).map_or(0, |wire| wire.port);
-        Self { shared, wire: uplink.wire, port, receives, tagged: 0 }
+        Self::of(shared, uplink.wires.get(uplink.wire), uplink.wire, receives)
+    }
+
+    fn of(shared: ThreadOwned<Shared>, of: Option<&Wire>, wire: usize, receives: bool) -> Self {
+        let port = of.map_or(0, |of| of.port);
+        Self { shared, wire, port, receives, tagged: 0 }
     }
 }
 
