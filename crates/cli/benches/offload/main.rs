@@ -48,7 +48,11 @@ fn beginning() -> String {
             let kind =
                 if machine.is_virtual { ", a virtual machine that shares its host" } else { "" };
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            format!("{}, {cores} cores{kind}, Linux {}", machine.processor, machine.kernel)
+            let load = machine.load_average.map_or(String::new(), |load| {
+                format!("; load average {load:.1} when measurements began")
+            });
+            let kernel: Vec<&str> = machine.kernel.split('.').take(2).collect();
+            format!("{}, {cores} cores{kind}, Linux {}{load}", machine.processor, kernel.join("."))
         },
     );
     format!(

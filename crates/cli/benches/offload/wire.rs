@@ -201,5 +201,11 @@ same. {FRAMES} frames in a round, 200 µs apart; {rounds} rounds by turns; media
         let [median, less, late, less_late] = times;
         page.row([case.name.clone(), median, less, ratio, late, less_late, late_ratio]);
     }
+    page.put(format_args!(
+        "
+Metron's firewall with the rules on the switch has 2.9 to 4.7 times less latency with one core, whose queue is full in software; SNF's 99th percentiles behind the switch
+stay below 800 µs. Here frames come one by one and no queue forms, so what is spared is the path to a server where none takes part (*firewall*, *classifier*). Where one does,
+the path takes most of the time, and what a core does little of it."
+    ));
     page
 }
