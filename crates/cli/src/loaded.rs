@@ -1,11 +1,12 @@
 //! What commands load that look at a chain without running it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use compiler::partition::Wires;
 use compiler::{Chain, Options};
-use elements::configure::Files;
+use elements::configure::{Files, Zeroizing};
 use engine::Closed;
 use ir::{Diagnostic, FileId, Model, Severity, Sources, has_errors};
 
@@ -64,6 +65,43 @@ pub(crate) struct ModelledChain {
     frames: Vec<bool>,
     /// By element: whether workers get parts of what it allocates.
     pub(crate) owns_parts: Vec<bool>,
+    /// A digest of what elements read: files, keys and variables.
+    pub(crate) digest: u64,
+}
+
+/// Files, with a digest of what was read.
+struct Digested<'a> {
+    files: &'a mut dyn Files,
+    digest: DefaultHasher,
+}
+
+impl Files for Digested<'_> {
+    fn read(&mut self, sources: &mut Sources, from: FileId, path: &str) -> Result<FileId, String> {
+        let file = self.files.read(sources, from, path)?;
+        sources.text(file).hash(&mut self.digest);
+        Ok(file)
+    }
+
+    fn key(
+        &mut self,
+        sources: &Sources,
+        from: FileId,
+        path: &str,
+    ) -> Result<Zeroizing<String>, String> {
+        let key = self.files.key(sources, from, path)?;
+        key.hash(&mut self.digest);
+        Ok(key)
+    }
+
+    fn variable(&mut self, name: &str) -> Result<Zeroizing<String>, String> {
+        let value = self.files.variable(name)?;
+        value.hash(&mut self.digest);
+        Ok(value)
+    }
+
+    fn entropy(&mut self) -> Result<[u8; 16], String> {
+        self.files.entropy()
+    }
 }
 
 impl ModelledChain {
@@ -86,12 +124,13 @@ pub(crate) fn make(
 ) -> Result<ModelledChain, Vec<Diagnostic>> {
     let (chain, mut found) = compiler::elaborate(sources, file, options, files);
     let mut made_of = None;
+    let mut files = Digested { files, digest: DefaultHasher::new() };
     if let Some(chain) = &chain
-        && let Some(mut made) = compiler::instantiate(chain, sources, files, &mut found)
+        && let Some(mut made) = compiler::instantiate(chain, sources, &mut files, &mut found)
     {
         let before = found.len();
         let mut closed = Closed::beside(beside);
-        made.initialize(chain, sources, files, &mut closed, &mut found);
+        made.initialize(chain, sources, &mut files, &mut closed, &mut found);
         // Devices are not opened: what they cannot do does not matter.
         let mut at = 0;
         found.retain(|d| {
@@ -107,6 +146,7 @@ pub(crate) fn make(
             models: elements.iter().map(|element| element.model()).collect(),
             tables: elements.iter().map(|element| element.flows().is_some()).collect(),
             frames: elements.iter().map(|element| element.receives_frames()).collect(),
+            digest: files.digest.finish(),
             owns_parts: elements.iter().map(|element| !element.owned().is_empty()).collect(),
         }),
         _ => Err(found),

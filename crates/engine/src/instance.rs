@@ -239,6 +239,8 @@ pub struct Instance {
     ports: Vec<Ports>,
     options: Options,
     running: Mutex<Running>,
+    /// How programs of configurations are cut from now on.
+    cut: Mutex<Option<Cut>>,
     former: Mutex<Option<Configuration>>,
     /// How many configurations have run.
     generation: AtomicU64,
@@ -318,6 +320,7 @@ impl Staged {
         let instance = Instance {
             fleet,
             ports,
+            cut: Mutex::new(options.cut.clone()),
             options,
             running: Mutex::new(settled),
             former: Mutex::new(None),
@@ -362,7 +365,8 @@ impl Instance {
         ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Staged, Error> {
         let patience = options.time.patience(options.patience);
-        match prepare(&configuration, &ports, (&options, patience), ready, None) {
+        let cut = options.cut.clone();
+        match prepare(&configuration, &ports, (&options, patience, cut), ready, None) {
             Ok(prepared) => Ok(Staged { prepared, configuration, ports, options }),
             Err(refused) => Err(refused.into()),
         }
@@ -470,12 +474,26 @@ impl Instance {
     /// # Errors
     /// What is wrong with it; the old one runs on.
     pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Error> {
+        self.change_and_cut(configuration, extent, None)
+    }
+
+    /// The same; programs are cut in another manner from then on, if one is given.
+    ///
+    /// # Errors
+    /// What is wrong with it; the old one runs on, cut as it was.
+    pub fn change_and_cut(
+        &self,
+        configuration: Configuration,
+        extent: Extent,
+        cut: Option<Cut>,
+    ) -> Result<Changed, Error> {
         let _one = lock(&self.changing);
+        let cut = cut.or_else(|| lock(&self.cut).clone());
         let begin = self.time().now();
         let only_try = extent == Extent::Check;
         let carrier = (!only_try).then(|| self.carrier());
         // What runs until then is the old chain.
-        let (ports, options) = (&self.ports, (&self.options, Duration::MAX));
+        let (ports, options) = (&self.ports, (&self.options, Duration::MAX, cut.clone()));
         let taps = carrier.clone();
         let made = prepare(&configuration, ports, options, |_| Ok(()), taps);
         let prepared = made.map_err(|refused| {
@@ -508,6 +526,7 @@ impl Instance {
         let (swapped, reports) = self.fleet.swap(prepared, &plan)?;
         carrier.iter().for_each(|carrier| self.carried(carrier));
         let running = settle(configuration, reports);
+        *lock(&self.cut) = cut;
         let before = std::mem::replace(&mut *lock(&self.running), running);
         *lock(&self.former) = Some(before.configuration);
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -597,14 +616,14 @@ fn flow_tables(inventory: &Inventory) -> Vec<String> {
 fn prepare(
     configuration: &Configuration,
     ports: &[Ports],
-    (options, patience): (&Options, Duration),
+    (options, patience, cut): (&Options, Duration, Option<Cut>),
     ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     taps: Option<Carrier>,
 ) -> Result<Prepared<Made>, Refused<Made>> {
     let (configuration, ports) = (configuration.clone(), ports.to_vec());
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
-    let (unproven, program_use, cut) = (options.unproven, options.program_use, options.cut.clone());
+    let (unproven, program_use) = (options.unproven, options.program_use);
     let time = Arc::clone(&options.time);
     let make = move |part: WorkerShare| {
         let clock = time.clock().map_err(|e| {

@@ -28,6 +28,10 @@
 //!
 //! `limits` has the switch drop what exceeds a rate, of packets that go through an element or compound: `limits: { nat: 1 Gbps }`.
 //!
+//! `tags` has numbers that packets bear between switch and servers, by where the switch stops and by wires that packets come back
+//! by, and numbers of meters (`meter(nat)`).
+//! What has no number there gets one. So it keeps its number when the rest of the chain changes; `catena deploy` writes them.
+//!
 //! For a rack on one host, a server says in which network namespace it is (`netns: s1`), and `hosts` has what stands at
 //! wires: `lan: { addresses: [10.1.0.2/24], gateway: 10.1.0.1, mac: 02:00:00:00:01:02 }`.
 //!
@@ -76,6 +80,8 @@ pub struct Topology {
     pub hosts: BTreeMap<String, Host>,
     /// By element or compound of the chain: bits a second that a switch lets pass of packets that go through it.
     pub limits: BTreeMap<String, f64>,
+    /// By where packets are handed off or come back: the number of their tag.
+    pub tags: BTreeMap<String, u16>,
 }
 
 /// A host at a wire.
@@ -268,6 +274,8 @@ mod written {
         pub(super) hosts: BTreeMap<String, Host>,
         #[serde(default)]
         pub(super) limits: BTreeMap<String, Spanned<String>>,
+        #[serde(default)]
+        pub(super) tags: BTreeMap<String, Spanned<u16>>,
     }
 
     #[derive(Deserialize)]
@@ -395,6 +403,7 @@ impl Reading<'_> {
             wires: BTreeMap::new(),
             hosts: BTreeMap::new(),
             limits: BTreeMap::new(),
+            tags: BTreeMap::new(),
         };
         for (name, switch) in written.switches {
             let target = self.word("target", &switch.target, targets);
@@ -497,6 +506,14 @@ impl Reading<'_> {
         }
         for (name, rate) in written.limits {
             topology.limits.insert(name, self.errors.quantity(&rate, Unit::Rate));
+        }
+        for (name, number) in written.tags {
+            // IEEE 802.1Q §9.6: neither 0 nor 4,095 is a VLAN.
+            if !(1..=4094).contains(&number.value) {
+                let message = format!("{} is no tag's number", number.value);
+                self.errors.wrong(&number, message, Some("tags are numbered from 1 to 4094".into()));
+            }
+            topology.tags.insert(name, number.value);
         }
         for (wire, host) in written.hosts {
             if !topology.wires.contains_key(&wire) {
@@ -654,6 +671,11 @@ wires:
                 "    ports:\n      eth0",
                 "    cores: 2\n    keep: 3\n    clock: 1 GHz\n    ports:\n      eth0",
                 "rack.yaml:11: 3 of 2 cores are kept",
+            ),
+            (
+                "wires:",
+                "tags: { a: 1, b: 4095 }\nwires:",
+                "rack.yaml:15: 4095 is no tag's number",
             ),
             (
                 "wan: tor.wan",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use compiler::partition::{self, Compiled, Trust, on_cores};
 use dataplane::ProgramUse;
 use dataplane::clock::RealClock;
-use dataplane::io::{self, Wire, wires_behind};
+use dataplane::io::{self, Wire, Wires, wires_behind};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use engine::session::{Cut, Path as Execution};
@@ -147,11 +147,11 @@ struct Uplinked<F> {
     open: F,
 }
 
-impl<F: Fn(usize, bool) -> Box<dyn Device + Send>> Devices for Uplinked<F> {
+impl<F: Fn(&str, bool) -> Box<dyn Device + Send>> Devices for Uplinked<F> {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         let (name, receives) = asked(request);
-        let at = self.names.iter().position(|of| of == name);
-        Ok(at.map_or(Box::new(Silent), |at| (self.open)(at, receives)))
+        let known = self.names.iter().find(|of| *of == name);
+        Ok(known.map_or(Box::new(Silent), |name| (self.open)(name, receives)))
     }
 }
 
@@ -256,12 +256,11 @@ fn on_a_core(case: &Case, compiled: &Compiled, names: Vec<String>, frames: Vec<V
     let wire = |(name, port): (&String, u16)| {
         let part = compiled.parts.iter().find(|part| part.wires.first() == Some(name));
         let numbers = || part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0);
-        let first = numbers().min().unwrap_or(0);
-        Wire { port, tags: first..numbers().max().map_or(0, |last| last + 1) }
+        Wire { name: name.clone(), port, tags: numbers().collect() }
     };
-    let wires: Arc<[Wire]> = names.iter().zip(1..).map(wire).collect();
+    let wires: Vec<Wire> = names.iter().zip(1..).map(wire).collect();
     let frames = Arc::new(Frames::raw(frames));
-    let open = wires_behind(Box::new(Line(Source::new(Arc::clone(&frames)))), wires);
+    let open = wires_behind(Box::new(Line(Source::new(Arc::clone(&frames)))), Arc::new(Wires::new(&wires)));
     let cut: Cut = Arc::new(on_cores(compiled));
     Run::of(case, &frames, &mut Uplinked { names, open }, Some(cut))
 }

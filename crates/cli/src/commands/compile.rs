@@ -1,10 +1,6 @@
 //! `catena compile`: what a chain becomes on devices that are no cores.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,11 +10,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::stages::{Hardware, fit};
 use codegen::{File, Target, target_for};
-use compiler::partition::{self, Compiled, Offload, Share, Site, SitePort, Trust};
+use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
-use compiler::{Back, Chain};
+use compiler::Chain;
 use dataplane::guarded_path;
-use dataplane::io::{InterfaceSpec, Uplink, Wire};
+use dataplane::io::{InterfaceSpec, Uplink, Wire, Wires};
 use ir::topology::{Topology, Vocabulary};
 use ir::{NodeId, Sources, Span};
 use net::Pool;
@@ -278,49 +274,6 @@ pub(crate) struct Behind {
     pub(crate) server: usize,
 }
 
-/// A number that is another one if cores behind the switch would do anything else with what comes to them. Which of several
-/// servers gets it, and how fast, does not count: wires by which packets come back are known by their numbers, whichever server
-/// they are from.
-pub(crate) fn work(loaded: &Loaded, rack: &Rack, compiled: &Compiled) -> u64 {
-    let ports = &rack.sited.site.ports;
-    let mut back: Vec<_> = ports.iter().filter(|(_, port)| port.from.is_some()).collect();
-    // Some names begin with others.
-    back.sort_by_key(|(wire, _)| Reverse(wire.len()));
-    let common = |text: &str| {
-        back.iter().fold(text.to_string(), |text, (wire, port)| {
-            let number = format!("\0{}", port.number);
-            text.replace(wire.as_str(), &number).replace(&Back::letters(wire), &number)
-        })
-    };
-    let mut hashed = Hashed::default();
-    for (_, text) in loaded.sources.all() {
-        common(text).hash(&mut hashed.0);
-    }
-    let numbers: BTreeMap<String, u32> =
-        ports.iter().map(|(wire, port)| (common(wire), port.number)).collect();
-    // What is written here cannot fail.
-    let _ = write!(hashed, "{numbers:?}");
-    for part in &compiled.parts {
-        let Offload { segment, continuations, handoffs, .. } = &part.offload;
-        let wires: Vec<String> = part.wires.iter().map(|wire| common(wire)).collect();
-        let tags: Vec<_> = handoffs.keys().collect();
-        let of = (wires, &segment.ingress, &part.program, continuations, tags);
-        let _ = write!(hashed, "{of:?}");
-    }
-    hashed.0.finish()
-}
-
-/// Text that is not kept.
-#[derive(Default)]
-struct Hashed(DefaultHasher);
-
-impl fmt::Write for Hashed {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
-}
-
 /// Which of the servers behind a switch is meant: the only one, or that of a name.
 fn server(path: &str, site: &Site, name: Option<&str>) -> Result<usize, Failure> {
     let names: Vec<&str> = site.servers.iter().map(|of| of.port.device.as_str()).collect();
@@ -358,24 +311,25 @@ pub(crate) fn behind(
     }
     let name = sited.site.servers[server].port.port.clone();
     let interface = InterfaceSpec { name, mode: None, batch: None, shared: false };
+    let all = Arc::new(Wires::new(&device_wires(&sited.site, &compiled)));
+    let uplink = |wire: &String| {
+        let (interface, wires) = (interface.clone(), Arc::clone(&all));
+        (wire.clone(), Uplink { interface, wires, wire: wire.clone() })
+    };
+    let wires = sited.site.ports.keys().map(uplink).collect();
+    Ok(Behind { loaded, rack, compiled, wires, server })
+}
+
+/// The wires at a device's ports, with the tags of frames that it hands to cores.
+pub(crate) fn device_wires(site: &Site, compiled: &Compiled) -> Vec<Wire> {
     let wire = |(wire, port): (&String, &SitePort)| {
         // Where several wires lead to one entry, the first stands for all.
         let part = compiled.parts.iter().find(|part| part.wires.first() == Some(wire));
-        let numbers: Vec<u16> =
-            part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0).collect();
-        let first = numbers.iter().min().copied().unwrap_or(0);
-        let end = numbers.iter().max().map_or(0, |last| last.saturating_add(1));
-        Wire { port: u16::try_from(port.number).unwrap_or(0), tags: first..end }
+        let tags = part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0);
+        let port = u16::try_from(port.number).unwrap_or(0);
+        Wire { name: wire.clone(), port, tags: tags.collect() }
     };
-    let wires: Arc<[Wire]> = sited.site.ports.iter().map(wire).collect();
-    let uplink = |(number, wire): (usize, &String)| {
-        (
-            wire.clone(),
-            Uplink { interface: interface.clone(), wires: Arc::clone(&wires), wire: number },
-        )
-    };
-    let wires = sited.site.ports.keys().enumerate().map(uplink).collect();
-    Ok(Behind { loaded, rack, compiled, wires, server })
+    site.ports.iter().map(wire).collect()
 }
 
 /// Counts where packets of captures are taken care of, by part.

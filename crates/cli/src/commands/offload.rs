@@ -1,6 +1,7 @@
 //! `catena offload`: what the devices of a rack do of a chain, and installing that on them.
 
 mod ahead;
+mod division;
 mod leases;
 mod openflow;
 mod xdp;
@@ -22,6 +23,7 @@ use view::paint::Paint;
 use view::svg::Theme;
 
 pub(crate) use ahead::{Ahead, Counting, Source};
+pub(crate) use division::Division;
 
 use super::compile::{Rack, shares, topology};
 use crate::failure::Failure;

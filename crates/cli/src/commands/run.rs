@@ -26,7 +26,7 @@ use dataplane::worker;
 use dataplane::{ProgramUse, Router};
 use elements::process::ProcessSpec;
 use engine::control::metrics::MetricsSocket;
-use engine::control::{ControlSocket, Controlled};
+use engine::control::{ControlSocket, Controlled, Front};
 use engine::groups::Grouping;
 use engine::instance::{Changed, Configuration, Instance, Options};
 use engine::privileges::User;
@@ -39,7 +39,7 @@ use view::summary::Summary;
 use view::table::grouped;
 
 use super::check;
-use super::offload::{Ahead, Counting, Source};
+use super::offload::{Ahead, Counting, Division, Source};
 use super::scale::ScaleOptions;
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -234,25 +234,27 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     Ok(bindings)
 }
 
-/// Binds a chain's devices to the link to a switch. Gives what becomes of its programs then, and the switch if it is
-/// reached.
+/// Binds a chain's devices to the link to a switch. Gives what becomes of its programs then, how it is divided, and the switch
+/// if it is reached.
 fn go_behind(
     run: &Run,
     topology: &str,
     bindings: &mut Bindings,
-) -> Result<(Cut, Option<Ahead>), Failure> {
+) -> Result<(Cut, Arc<Division>, Option<Ahead>), Failure> {
     let chain = (run.file.as_str(), run.variables.as_slice(), run.limits);
     let source = Source::of(chain, (topology, run.server.as_deref()), (run.log, run.quiet));
     let mut behind = source.behind()?;
     let cut = Arc::new(partition::on_cores(&behind.compiled));
     let wires = std::mem::take(&mut behind.wires);
-    let ahead = Ahead::find(&source, behind)?;
+    let known = wires.first().map(|(_, uplink)| Arc::clone(&uplink.wires)).unwrap_or_default();
+    let division = Arc::new(Division::of(&source, &behind, known, run.log));
+    let ahead = Ahead::find(&source, behind, &division)?;
     for (name, uplink) in wires {
         bindings.inputs.insert(name.clone(), Binding::Uplink(uplink.clone()));
         bindings.outputs.insert(name, Binding::Uplink(uplink));
     }
     choose_io(bindings, &run.io)?;
-    Ok((cut, ahead))
+    Ok((cut, division, ahead))
 }
 
 /// `--io [INTERFACE=]MODE`: how frames of interfaces are carried.
@@ -634,7 +636,13 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     bindings.processes = Some(processes.clone());
     let topology = run.topology.as_deref();
     let behind = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
-    let (cut, ahead) = behind.map_or((None, None), |(cut, ahead)| (Some(cut), ahead));
+    let (cut, front, ahead) = match behind {
+        None => (None, None, None),
+        Some((cut, division, ahead)) => {
+            let front: Arc<dyn Front> = division;
+            (Some(cut), Some(front), ahead)
+        }
+    };
     let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
     let scaling = run.scaling.scaling(&dispatch, cpus.len(), bindings.is_live())?;
     let hear = run.scaling.hear(run.log)?;
@@ -715,6 +723,7 @@ fn execute(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let controlled = Arc::new(Controlled {
         instance,
         elaboration,
+        front,
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
         scaling,

@@ -25,6 +25,7 @@ mod nic;
 mod privileges;
 mod protocols;
 mod rack;
+mod replan;
 mod soak;
 mod talk;
 mod third_party;

@@ -95,6 +95,10 @@ pub struct JoinedPart {
     pub ingress: BTreeMap<String, String>,
     /// Elements that send what leaves it.
     pub egress: Vec<String>,
+    /// What it is in the configuration, by itself.
+    pub text: String,
+    /// By wire that it shares: what is tested of frames that come to it. One that takes what is left depends on all.
+    pub taken: BTreeMap<String, Vec<String>>,
 }
 
 /// Chains as one.
@@ -139,7 +143,13 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
     // By chain and the element that received frames: the input that takes its place.
     let mut inputs: BTreeMap<(usize, NodeId), usize> = BTreeMap::new();
     let mut between = String::new();
-    for (number, (name, takers)) in wires.iter().enumerate() {
+    let mut words: BTreeSet<String> = BTreeSet::new();
+    for (name, takers) in &wires {
+        // Known by its wire, whichever others there are.
+        let mut word = Back::letters(name);
+        while !words.insert(word.clone()) {
+            word.push('_');
+        }
         if let [(at, node)] = takers[..] {
             let part = &mut joined.parts[at];
             let element = format!("{}/{}", part.prefix, all[at].chain.graph.nodes[node].name);
@@ -156,21 +166,27 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
         let (first, node) = takers[0];
         let source = flatten::declaration(all[first].chain, node);
         let tests: Vec<&str> = patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
-        let _ = writeln!(between, "wire{number} :: {source};");
-        let _ = writeln!(between, "whose{number} :: Classifier({});", tests.join(", "));
-        let _ = writeln!(between, "wire{number} -> whose{number};");
+        let _ = writeln!(between, "wire_{word} :: {source};");
+        let _ = writeln!(between, "whose_{word} :: Classifier({});", tests.join(", "));
+        let _ = writeln!(between, "wire_{word} -> whose_{word};");
         for (at, node) in takers {
             let part = &mut joined.parts[*at];
-            let counter = format!("{}_from{number}", part.prefix);
+            let counter = format!("{}_from_{word}", part.prefix);
             let port = inputs.keys().filter(|(of, _)| of == at).count();
             inputs.insert((*at, *node), port);
             let _ = writeln!(between, "{counter} :: Counter -> [{port}] {};", part.prefix);
             part.ingress.insert(name.clone(), counter);
+            let own = patterns.iter().filter(|(_, of)| of == at).map(|(test, _)| test.clone());
+            let mut own: Vec<String> = own.collect();
+            if own.iter().any(|test| test == REST) {
+                own = patterns.iter().map(|(test, _)| test.clone()).collect();
+            }
+            part.taken.insert(name.clone(), own);
         }
         for (output, (_, at)) in patterns.iter().enumerate() {
             let _ = writeln!(
                 between,
-                "whose{number}[{output}] -> {}_from{number};",
+                "whose_{word}[{output}] -> {}_from_{word};",
                 joined.parts[*at].prefix
             );
         }
@@ -183,7 +199,9 @@ pub fn join(all: &[Joining<'_>]) -> Result<Joined, Vec<String>> {
         let back: String =
             (1..).zip(of.back).map(|(number, back)| back.cut(&mut chain, number)).collect();
         let body = flatten::body(&chain, &|node| inputs.get(&(at, node)).copied());
-        let _ = write!(joined.text, "\n{} :: {{\n{body}{back}}};\n", joined.parts[at].prefix);
+        let part = &mut joined.parts[at];
+        part.text = format!("{} :: {{\n{body}{back}}};\n", part.prefix);
+        let _ = write!(joined.text, "\n{}", part.text);
     }
     if !between.is_empty() {
         let _ = write!(joined.text, "\n{between}");
@@ -215,6 +233,10 @@ fn identifier(name: &str, taken: &BTreeSet<String>) -> String {
             || ["input", "output", "define", "require", "elementclass", "provide"]
                 .contains(&name.as_str())
             || ["wire", "whose"].iter().any(|of| name.starts_with(of))
+            // Counters of chains at wires.
+            || taken.iter().any(|of| {
+                name.starts_with(&format!("{of}_from_")) || of.starts_with(&format!("{name}_from_"))
+            })
     };
     while is_taken(&name) {
         name.push('_');
@@ -281,6 +303,9 @@ fn mask(bits: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
 }
 
+/// What is tested for all that is left.
+const REST: &str = "-";
+
 /// Offsets in frames without a VLAN tag: of addresses in IPv4 packets, and of those that ARP is about.
 const IP: [u32; 2] = [26, 30];
 const ARP: [u32; 2] = [28, 38];
@@ -296,7 +321,7 @@ fn tests(of: &Taken) -> Vec<String> {
     };
     let Taken { source, destination, .. } = of;
     if source.is_none() && destination.is_none() {
-        return vec!["-".into()];
+        return vec![REST.into()];
     }
     let at = |[from, to]: [u32; 2]| {
         let from = source.map_or_else(String::new, |network| test(from, network));

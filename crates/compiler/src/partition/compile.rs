@@ -16,7 +16,7 @@ use super::leases::settle;
 use super::not_compiled::{NotCompiled, Origin, TAGS};
 use super::offload::element;
 use super::site::{Site, Trust};
-use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload};
+use super::{Assured, Ends, Offload, Stay, Wires, from_wire, offload, tags};
 use crate::synthesize_tables;
 
 /// The part of a chain behind one entry.
@@ -54,6 +54,14 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// By number of a tag: what the place is known by where packets get it. The same place has the same name when the rest of the
+    /// chain changes.
+    pub fn tags(&self, graph: &Graph) -> BTreeMap<Continuation, String> {
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| (&part.wires[..], &part.offload.continuations[..]));
+        tags::keys(parts, |node| graph.nodes.get(node).map_or("", |of| of.name.as_str()))
+    }
+
     /// What the device was given to run.
     pub fn device<'a>(&self, origin: Origin<'a>) -> Device<'a> {
         let segments = self.parts.iter().map(|part| part.offload.segment.clone()).collect();
@@ -489,7 +497,7 @@ fn divide_seeking(
         behind.iter().zip(sought).map(|(of, sought)| left_out(&of.2, target, *sought)).collect();
     let (parts, servers, meters, files, read, tables) = loop {
         let (mut first, mut handoffs) = (1, BTreeMap::new());
-        let mut parts: Vec<Offload> = Vec::new();
+        let mut numbered: Vec<(&[String], Offload)> = Vec::new();
         for ((names, ingress, program), full) in behind.iter().zip(&full) {
             // What is so of frames from all wires.
             let trusted =
@@ -507,11 +515,15 @@ fn divide_seeking(
             };
             let part = offload(program, target, &ends);
             first = first.saturating_add(part.continuations.len() as u16);
-            site.handoffs((program, &part), &is_wire, origin, &mut handoffs)?;
-            parts.push(part);
+            numbered.push((names, part));
         }
         if first > TAGS + 1 {
             return Err(NotCompiled::TooManyHandoffs(usize::from(first) - 1));
+        }
+        site.tags.number(&mut numbered)?;
+        let mut parts: Vec<Offload> = numbered.into_iter().map(|(_, part)| part).collect();
+        for ((.., program), part) in behind.iter().zip(&parts) {
+            site.handoffs((program, part), &is_wire, origin, &mut handoffs)?;
         }
         let segments: Vec<Segment> = parts.iter().map(|part| part.segment.clone()).collect();
         let programs: Vec<&Program> = behind.iter().map(|(.., program)| program).collect();

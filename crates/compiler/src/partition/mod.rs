@@ -15,6 +15,7 @@ mod offload;
 mod presumed;
 mod prove;
 mod site;
+mod tags;
 mod wire;
 mod wires;
 
@@ -36,6 +37,7 @@ pub use not_compiled::{NotCompiled, Origin};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use site::{RateLimit, ServerAt, Site, SitePort, Trust};
+pub use tags::{Tags, is_tag, meter};
 pub use wire::from_wire;
 pub use wires::Wires;
 

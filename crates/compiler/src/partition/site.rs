@@ -10,7 +10,7 @@ use ir::{Graph, NodeId, Port, Program};
 
 use super::not_compiled::{NotCompiled, Origin, TAGS};
 use super::offload::element;
-use super::{Offload, Wires, reach};
+use super::{Offload, Tags, Wires, reach};
 
 /// What frames are known to be where they come in, so that it need not be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +86,15 @@ pub struct RateLimit {
     elements: BTreeSet<NodeId>,
     /// Bits a second.
     pub rate: f64,
+    /// The number of its meter.
+    pub meter: u32,
+}
+
+impl RateLimit {
+    /// The name of the element or compound that is limited.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// Where a device stands.
@@ -99,8 +108,10 @@ pub struct Site {
     pub servers: Vec<ServerAt>,
     /// What the device has room for, if that is known.
     pub hardware: Option<Hardware>,
-    /// Limits: the meter of each has its number here, from 1.
+    /// Limits.
     pub limits: Vec<RateLimit>,
+    /// Numbers of tags that are known.
+    pub tags: Tags,
 }
 
 impl Site {
@@ -151,11 +162,16 @@ impl Site {
         }
         let (name, switch) = found.ok_or_else(|| NotCompiled::NoWires.to_string())?;
         let servers = servers(topology, graph, (name, switch))?;
+        let tags = Tags::of(topology, graph);
         // Numbers that no port has.
-        let is_free = |number: &u32| switch.ports.values().all(|of| of.number != *number);
+        let has_port = |number: u32| switch.ports.values().any(|of| of.number == number);
+        let is_free = |number: &u32| {
+            !has_port(*number) && !u16::try_from(*number).is_ok_and(|number| tags.has(number))
+        };
         let mut free = (1..=u32::from(TAGS)).rev().filter(is_free);
         // A wire keeps its number if another server has it.
         back.sort_by_key(|(wire, _)| wire.rsplit_once('/').map(|(server, name)| (name, server)));
+        let names = wires.names();
         for (wire, server) in back {
             let from = topology.peer(&server).filter(|port| port.device == name);
             let from = from.and_then(|port| switch.ports.get(&port.port));
@@ -165,20 +181,31 @@ impl Site {
                     server.device, server.port
                 )
             })?;
-            let number = free.next().ok_or("packets come back in too many places")?;
+            let known = tags.of_wire(wire, &names).map(u32::from);
+            let known = known.filter(|number| {
+                !has_port(*number) && ports.values().all(|of: &SitePort| of.number != *number)
+            });
+            let number = known.or_else(|| free.next());
+            let number = number.ok_or("packets come back in too many places")?;
             let trust = Trust::of(from);
             ports.insert(wire.into(), SitePort { number, trust, from: Some(from.number) });
         }
         let hardware = switch.device.as_deref().map(Hardware::known).transpose()?;
         let cores = servers.first().map_or(0, |server| server.number);
+        // A meter that is known keeps its number, and is not another's at once.
+        let mut free = (1..=u16::MAX).filter(|number| !tags.has_meter(*number));
         let limit = |(of, rate): (&String, &f64)| match elements_of(graph, of) {
             elements if elements.is_empty() => {
                 Err(format!("'{of}' is to be limited, which the chain does not have"))
             }
-            elements => Ok(RateLimit { name: of.clone(), elements, rate: *rate }),
+            elements => {
+                let meter = tags.of_meter(of).or_else(|| free.next());
+                let meter = u32::from(meter.ok_or("there are too many limits")?);
+                Ok(RateLimit { name: of.clone(), elements, rate: *rate, meter })
+            }
         };
         let limits = topology.limits.iter().map(limit).collect::<Result<_, _>>()?;
-        Ok((name, Self { ports, cores, servers, hardware, limits }))
+        Ok((name, Self { ports, cores, servers, hardware, limits, tags }))
     }
 
     /// The names of servers and their ports.
@@ -253,10 +280,10 @@ impl Site {
                     }
                 }
                 let is_of = |limit: &RateLimit| !limit.elements.is_disjoint(&through);
-                let mut meters = (1..).zip(&self.limits).filter(|(_, limit)| is_of(limit));
-                match (meters.next(), meters.next()) {
-                    (Some((meter, _)), None) => drop(all.insert((at, step), meter)),
-                    (Some((_, one)), Some((_, other))) if !is_odd => {
+                let mut limits = self.limits.iter().filter(|limit| is_of(limit));
+                match (limits.next(), limits.next()) {
+                    (Some(limit), None) => drop(all.insert((at, step), limit.meter)),
+                    (Some(one), Some(other)) if !is_odd => {
                         let both = [one.name.clone(), other.name.clone()];
                         return Err(NotCompiled::TwoLimits(origin(element, None), both));
                     }
@@ -264,10 +291,9 @@ impl Site {
                 }
             }
         }
-        let mut limits = (1..).zip(&self.limits);
-        match limits.find(|(meter, _)| all.values().all(|used| used != meter)) {
+        match self.limits.iter().find(|limit| all.values().all(|used| *used != limit.meter)) {
             None => Ok(all),
-            Some((_, limit)) => Err(NotCompiled::NoneLimited(limit.name.clone())),
+            Some(limit) => Err(NotCompiled::NoneLimited(limit.name.clone())),
         }
     }
 

@@ -68,7 +68,7 @@ pub(crate) use leases::monotonic;
 pub use process::{Launcher, Process, Processes};
 pub use replay::Replay;
 pub use udp::{DATAGRAM_HEADERS, Datagrams};
-pub use uplink::{Uplink, Wire, wires_behind};
+pub use uplink::{Uplink, Wire, Wires, wires_behind};
 pub use wait::{Polling, Waiter};
 
 /// Whether this build has devices of DPDK's.
@@ -435,6 +435,14 @@ impl Bindings {
         Ok(Box::new(uplink::Handle::new(open, uplink, receives)))
     }
 
+    /// A wire that is known since the names were bound.
+    fn learned(&self, name: &str) -> Option<Uplink> {
+        self.inputs.values().find_map(|binding| match binding {
+            Binding::Uplink(uplink) => uplink.other(name),
+            _ => None,
+        })
+    }
+
     /// Creates a file that text is written to; `-` is the standard output.
     ///
     /// # Errors
@@ -543,6 +551,9 @@ impl Bindings {
             }
             (Some(Binding::Interface(spec)), _) => self.interface(name, (spec, None), receive),
             (Some(Binding::Uplink(uplink)), _) => self.uplink(name, uplink, receive),
+            (None, _) if let Some(uplink) = self.learned(name) => {
+                self.uplink(name, &uplink, receive)
+            }
             (None, _) if self.direct => {
                 let spec = named(name.to_string(), (None, None));
                 self.interface(name, (&spec, None), receive)

@@ -1,10 +1,11 @@
 //! An interface behind a device that hands packets to cores: it brings frames of several wires, and takes frames for
 //! them. In front of all else, a frame has an 802.1ad tag. Coming in, its VLAN ID says where the device
-//! stopped; going out, it is the device's port that the frame is for.
+//! stopped; going out, it is the device's port that the frame is for. Which tags stand for which wire can change while frames
+//! come.
 
 use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use elements::device::{Device, Event, OwnedPorts, Received, Wake};
 use ir::Reason;
@@ -26,10 +27,75 @@ const UNKNOWN_TAG: Reason = Reason("unknown-tag");
 /// A wire that an interface brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
+    /// Its name.
+    pub name: String,
     /// The device's port: the VLAN ID of what is sent.
     pub port: u16,
-    /// VLAN IDs of what comes in; empty if another wire's stand for it, too.
-    pub tags: Range<u16>,
+    /// VLAN IDs of what comes in; none if another wire's stand for it, too.
+    pub tags: Vec<u16>,
+}
+
+/// VLAN IDs have 12 bits.
+const IDS: usize = 1 << 12;
+
+/// All wires that an interface brings.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Names, and ports. A wire keeps its place.
+    wires: Vec<(String, u16)>,
+    /// By VLAN ID: the place of the wire.
+    of_tag: Vec<Option<usize>>,
+}
+
+impl Known {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.wires.iter().position(|(of, _)| of == name)
+    }
+
+    fn learn(&mut self, all: &[Wire]) {
+        self.of_tag.resize(IDS, None);
+        for wire in all {
+            let place = self.place(&wire.name).unwrap_or_else(|| {
+                self.wires.push((wire.name.clone(), wire.port));
+                self.wires.len() - 1
+            });
+            for tag in &wire.tags {
+                if let Some(of) = self.of_tag.get_mut(usize::from(*tag)) {
+                    *of = Some(place);
+                }
+            }
+        }
+    }
+}
+
+/// The wires that an interface brings, for all workers.
+#[derive(Debug, Default)]
+pub struct Wires {
+    known: Mutex<Arc<Known>>,
+    /// How often they changed.
+    changes: AtomicUsize,
+}
+
+impl Wires {
+    /// These.
+    pub fn new(all: &[Wire]) -> Self {
+        let wires = Self::default();
+        wires.learn(all);
+        wires
+    }
+
+    /// Has frames with these tags come in by these wires, too. Other tags go on to mean what they did.
+    pub fn learn(&self, all: &[Wire]) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Known::clone(&known);
+        new.learn(all);
+        *known = Arc::new(new);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A wire behind an interface.
@@ -38,36 +104,76 @@ pub struct Uplink {
     /// The interface.
     pub interface: InterfaceSpec,
     /// All wires that it brings.
-    pub wires: Arc<[Wire]>,
-    /// Which of them it is.
-    pub wire: usize,
+    pub wires: Arc<Wires>,
+    /// The name of the one that it is.
+    pub wire: String,
 }
 
-/// The wires that a device brings, which may be no interface: by number, and by whether an element receives from it, what the element
+impl Uplink {
+    /// Another of the wires, if there is one of this name.
+    pub(super) fn other(&self, name: &str) -> Option<Self> {
+        self.wires.known().place(name)?;
+        Some(Self { wire: name.into(), ..self.clone() })
+    }
+}
+
+/// The wires that a device brings, which may be no interface: by name, and by whether an element receives from it, what the element
 /// holds of a wire. The calling thread keeps the device from now on, as workers do.
 pub fn wires_behind(
     device: Box<dyn Device + Send>,
-    wires: Arc<[Wire]>,
-) -> impl Fn(usize, bool) -> Box<dyn Device + Send> {
+    wires: Arc<Wires>,
+) -> impl Fn(&str, bool) -> Box<dyn Device + Send> {
     keep(true);
-    let shared = ThreadOwned::new(Shared::new(device, Arc::clone(&wires)));
-    move |wire, receives| Box::new(Handle::of(shared.clone(), wires.get(wire), wire, receives))
+    let shared = ThreadOwned::new(Shared::new(device, wires));
+    move |wire, receives| Box::new(Handle::of(shared.clone(), wire, receives))
 }
 
 /// A worker's part of such an interface.
 pub(super) struct Shared {
     device: Box<dyn Device + Send>,
-    wires: Arc<[Wire]>,
-    /// By wire: what came while others were asked for theirs.
-    waiting: Vec<VecDeque<Packet>>,
+    wires: Arc<Wires>,
+    /// What was known of these when they had changed so often.
+    known: (usize, Arc<Known>),
+    /// By wire: what came while others were asked for theirs, and what handles that receive have.
+    waiting: Vec<(VecDeque<Packet>, Weak<()>)>,
     received: Batch,
     events: VecDeque<Event>,
 }
 
 impl Shared {
-    pub(super) fn new(device: Box<dyn Device + Send>, wires: Arc<[Wire]>) -> Self {
-        let waiting = wires.iter().map(|_| VecDeque::new()).collect();
-        Self { device, wires, waiting, received: Batch::new(), events: VecDeque::new() }
+    pub(super) fn new(device: Box<dyn Device + Send>, wires: Arc<Wires>) -> Self {
+        let (known, waiting) = ((0, Arc::default()), Vec::new());
+        Self { device, wires, known, waiting, received: Batch::new(), events: VecDeque::new() }
+    }
+
+    /// Learns which wires there are now.
+    fn look(&mut self) {
+        let changes = self.wires.changes.load(Ordering::Acquire);
+        if changes != self.known.0 {
+            self.known = (changes, self.wires.known());
+            self.waiting.resize_with(self.known.1.wires.len(), Default::default);
+        }
+    }
+
+    /// The place of a wire and its port; with what a handle has that receives from it, if it does.
+    fn hold(&mut self, name: &str, receives: bool) -> (usize, u16, Option<Arc<()>>) {
+        self.look();
+        let known = &self.known.1;
+        let Some(place) = known.place(name) else { return (usize::MAX, 0, None) };
+        let port = known.wires[place].1;
+        let held = receives.then(|| {
+            let there = &mut self.waiting[place].1;
+            there.upgrade().unwrap_or_else(|| {
+                let held = Arc::new(());
+                *there = Arc::downgrade(&held);
+                held
+            })
+        });
+        (place, port, held)
+    }
+
+    fn nothing_waits(&self) -> bool {
+        self.waiting.iter().all(|(packets, _)| packets.is_empty())
     }
 
     fn receive(
@@ -77,33 +183,43 @@ impl Shared {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        if self.waiting[wire].is_empty() {
+        let is_empty = |all: &[(VecDeque<Packet>, _)]| all.get(wire).is_none_or(|own| own.0.is_empty());
+        if is_empty(&self.waiting) {
+            self.look();
             let ended = self.device.receive(burst, &mut self.received, pool);
             let (mut lost, mut bytes) = (0, 0);
+            let mut lose = |packet: Packet, pool: &mut Pool| {
+                lost += 1;
+                bytes += packet.len() as u64;
+                pool.recycle(packet);
+            };
             for mut packet in self.received.drain() {
-                let to = untag(&mut packet)
-                    .and_then(|tag| self.wires.iter().position(|wire| wire.tags.contains(&tag)));
-                match to {
-                    Some(to) => self.waiting[to].push_back(packet),
-                    None => {
-                        lost += 1;
-                        bytes += packet.len() as u64;
-                        pool.recycle(packet);
-                    }
+                let tag = untag(&mut packet);
+                let to = tag.and_then(|tag| *self.known.1.of_tag.get(usize::from(tag))?);
+                match to.and_then(|to| self.waiting.get_mut(to)) {
+                    Some((packets, _)) => packets.push_back(packet),
+                    None => lose(packet, pool),
+                }
+            }
+            // Of wires that nobody receives from, or any more.
+            for (packets, held) in &mut self.waiting {
+                if !packets.is_empty() && held.strong_count() == 0 {
+                    packets.drain(..).for_each(|packet| lose(packet, pool));
                 }
             }
             if lost > 0 {
                 let (reason, sending) = (UNKNOWN_TAG, false);
                 self.events.push_back(Event::Lost { reason, packets: lost, bytes, sending });
             }
-            if ended? == Received::End && self.waiting.iter().all(VecDeque::is_empty) {
+            if ended? == Received::End && self.nothing_waits() {
                 return Ok(Received::End);
             }
         }
-        let own = &mut self.waiting[wire];
-        batch.extend(own.drain(..own.len().min(burst)));
+        if let Some((own, _)) = self.waiting.get_mut(wire) {
+            batch.extend(own.drain(..own.len().min(burst)));
+        }
         // A worker sleeps only when nothing waits for any of its wires.
-        match self.waiting.iter().all(VecDeque::is_empty) {
+        match self.nothing_waits() {
             true => Ok(Received::More),
             false => Ok(Received::HandedOn),
         }
@@ -156,18 +272,19 @@ pub(super) struct Handle {
     shared: ThreadOwned<Shared>,
     wire: usize,
     port: u16,
-    receives: bool,
+    /// If it receives: frames of the wire are kept as long as somebody has it.
+    receives: Option<Arc<()>>,
     /// How many packets of the batch, from the first on, have their tag already: they did not all go at once.
     tagged: usize,
 }
 
 impl Handle {
     pub(super) fn new(shared: ThreadOwned<Shared>, uplink: &Uplink, receives: bool) -> Self {
-        Self::of(shared, uplink.wires.get(uplink.wire), uplink.wire, receives)
+        Self::of(shared, &uplink.wire, receives)
     }
 
-    fn of(shared: ThreadOwned<Shared>, of: Option<&Wire>, wire: usize, receives: bool) -> Self {
-        let port = of.map_or(0, |of| of.port);
+    fn of(shared: ThreadOwned<Shared>, wire: &str, receives: bool) -> Self {
+        let (wire, port, receives) = shared.with(|of| of.hold(wire, receives));
         Self { shared, wire, port, receives, tagged: 0 }
     }
 }
@@ -198,7 +315,7 @@ impl Device for Handle {
     }
 
     fn wait_on(&self) -> Option<Wake> {
-        self.receives.then(|| self.shared.with(|shared| shared.device.wait_on())).flatten()
+        self.receives.as_ref().and_then(|_| self.shared.with(|shared| shared.device.wait_on()))
     }
 
     fn next_event(&mut self) -> Option<Event> {
@@ -259,18 +376,49 @@ mod tests {
         frame
     }
 
-    fn wires() -> Arc<[Wire]> {
-        [Wire { port: 1, tags: 1..4 }, Wire { port: 2, tags: 4..6 }].into()
+    fn wire(name: &str, port: u16, tags: &[u16]) -> Wire {
+        Wire { name: name.into(), port, tags: tags.into() }
+    }
+
+    fn wires() -> Arc<Wires> {
+        Arc::new(Wires::new(&[wire("a", 1, &[1, 2, 3]), wire("b", 2, &[4, 5])]))
+    }
+
+    fn handle(shared: &ThreadOwned<Shared>, wire: &str, receives: bool) -> Handle {
+        let interface = InterfaceSpec { name: "x".into(), mode: None, batch: None, shared: false };
+        let uplink = Uplink { interface, wires: wires(), wire: wire.into() };
+        Handle::new(shared.clone(), &uplink, receives)
     }
 
     fn handles(bench: Bench, receives: bool) -> [Handle; 2] {
         let shared = ThreadOwned::new(Shared::new(Box::new(bench), wires()));
-        [0, 1].map(|wire| {
-            let interface =
-                InterfaceSpec { name: "x".into(), mode: None, batch: None, shared: false };
-            let uplink = Uplink { interface, wires: wires(), wire };
-            Handle::new(shared.clone(), &uplink, receives)
-        })
+        ["a", "b"].map(|wire| handle(&shared, wire, receives))
+    }
+
+    #[test]
+    fn wires_and_their_tags_change_while_frames_come() {
+        let tagged = |tag, last| frame(Some([0x88, 0xa8, 0, tag]), last);
+        let mut bench = Bench::default();
+        bench.incoming.extend([tagged(7, 0), tagged(1, 1), tagged(7, 2), tagged(5, 3)]);
+        let wires = wires();
+        let shared = ThreadOwned::new(Shared::new(Box::new(bench), Arc::clone(&wires)));
+        let [mut first, second] = ["a", "b"].map(|wire| handle(&shared, wire, true));
+        let (mut pool, mut batch) = (Pool::new(), Batch::new());
+        // Nobody knows the tag yet.
+        assert_eq!(first.receive(1, &mut batch, &mut pool), Ok(Received::More));
+        assert!(batch.is_empty() && first.next_event().is_some());
+        wires.learn(&[wire("c", 3, &[7])]);
+        let mut third = handle(&shared, "c", true);
+        drop(second);
+        assert_eq!(first.receive(3, &mut batch, &mut pool), Ok(Received::HandedOn));
+        assert_eq!(batch.iter().map(|packet| packet.data()[14]).collect::<Vec<_>>(), [1]);
+        // What nobody receives any more keeps no worker awake.
+        assert!(matches!(first.next_event(), Some(Event::Lost { packets: 1, .. })));
+        pool.recycle_all(&mut batch);
+        assert_eq!(third.receive(3, &mut batch, &mut pool), Ok(Received::More));
+        assert_eq!(batch.iter().map(|packet| packet.data()[14]).collect::<Vec<_>>(), [2]);
+        let known = Uplink { interface: InterfaceSpec { name: "x".into(), mode: None, batch: None, shared: false }, wires, wire: "a".into() };
+        assert!(known.other("c").is_some() && known.other("d").is_none());
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::findings::Findings;
 use crate::instance::{Changed, Configuration, Extent, Imported, Instance, Moved, Share, Workers};
 use crate::scaling::{Decision, Scaling};
+use crate::session::Cut;
 use crate::supervision::Handle;
 use protocol::{
     Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
@@ -102,6 +103,15 @@ pub trait Presenter: Send + Sync {
     fn packet_trace(&self, packet_trace: &PacketTrace<'_>, colours: bool) -> (Value, String);
 }
 
+/// A device in front of an instance, for which configurations are divided.
+pub trait Front: Send + Sync {
+    /// How programs are cut of the configuration in a file; none if they are to be cut as they were.
+    fn divide(&self, path: &str) -> Option<Cut>;
+
+    /// What was divided last runs now.
+    fn runs(&self);
+}
+
 /// An instance with what its configurations are read with.
 pub struct Controlled {
     /// What is controlled.
@@ -112,6 +122,8 @@ pub struct Controlled {
     pub scaling: Option<Scaling>,
     /// What is reported of its dispatch.
     pub dispatch: dispatch::DispatchState,
+    /// What is in front of it, if anything is.
+    pub front: Option<Arc<dyn Front>>,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
     pub interfaces: Vec<(String, String)>,
     /// Faults on its devices, if they were asked for.
@@ -231,14 +243,25 @@ impl Controlled {
     /// # Errors
     /// What is wrong with it; the old one runs on.
     pub fn reload(&self, path: &str, extent: Extent) -> Result<Changed, Error> {
-        self.change(Configuration::read(path, &self.elaboration)?, extent)
+        let configuration = Configuration::read(path, &self.elaboration)?;
+        let front = self.front.as_ref().filter(|_| extent != Extent::Check);
+        let cut = front.and_then(|front| front.divide(path));
+        let is_divided = cut.is_some();
+        let changed = self.change(configuration, extent, cut)?;
+        front.iter().filter(|_| is_divided).for_each(|front| front.runs());
+        Ok(changed)
     }
 
-    fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Error> {
+    fn change(
+        &self,
+        configuration: Configuration,
+        extent: Extent,
+        cut: Option<Cut>,
+    ) -> Result<Changed, Error> {
         if configuration.chain().graph.nodes.is_empty() {
             return Err(Error::Empty(configuration.name().to_string()));
         }
-        self.instance.change(configuration, extent)
+        self.instance.change_and_cut(configuration, extent, cut)
     }
 
     fn swap(&self, asked: &protocol::Swap) -> Result<protocol::Changed, Error> {
@@ -247,7 +270,7 @@ impl Controlled {
             return self.changed(self.reload(&asked.path, extent));
         };
         let read = Configuration::of_text(&asked.path, text, &self.elaboration);
-        self.changed(read.and_then(|read| self.change(read, extent)))
+        self.changed(read.and_then(|read| self.change(read, extent, None)))
     }
 
     /// What is answered to whoever asked for a change.

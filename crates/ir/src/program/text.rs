@@ -57,13 +57,20 @@ impl Program {
     pub fn text<'a>(&'a self, graph: &'a Graph) -> impl Display + 'a {
         let names = self.elements().into_iter();
         let name = |node: NodeId| Some((node, graph.nodes.get(node)?.name.as_str()));
-        Text { program: self, names: names.filter_map(name).collect(), has_comments: true }
+        Text { program: self, names: names.filter_map(name).collect(), has_comments: true, is_portable: false }
     }
 
     /// The same by names that are at hand otherwise.
     pub fn text_by<'a>(&'a self, names: &'a BTreeMap<NodeId, String>) -> impl Display + 'a {
         let names = names.iter().map(|(&node, n)| (node, n.as_str())).collect();
-        Text { program: self, names, has_comments: true }
+        Text { program: self, names, has_comments: true, is_portable: false }
+    }
+
+    /// A text that is the same wherever elements stand in a graph and rules in files, and whichever number a part has: for
+    /// comparison, as it does not read back.
+    pub fn portable_text<'a>(&'a self, name: impl Fn(NodeId) -> &'a str) -> impl Display + 'a {
+        let names = self.elements().into_iter().map(|node| (node, name(node))).collect();
+        Text { program: self, names, has_comments: false, is_portable: true }
     }
 
     /// All elements that it names.
@@ -99,7 +106,7 @@ impl Program {
 impl Display for Program {
     /// Elements are numbers, since their names are not at hand, and fields have no names; see [`Program::text`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Text { program: self, names: BTreeMap::new(), has_comments: false }.fmt(f)
+        Text { program: self, names: BTreeMap::new(), has_comments: false, is_portable: false }.fmt(f)
     }
 }
 
@@ -108,13 +115,16 @@ struct Text<'a> {
     names: BTreeMap<NodeId, &'a str>,
     /// Whether fields are named in comments: the program must be well formed.
     has_comments: bool,
+    /// Whether numbers of elements, places in files and the number of the part are left out.
+    is_portable: bool,
 }
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { program, names, has_comments } = self;
+        let Self { program, names, has_comments, is_portable } = self;
         let fields = has_comments.then(|| Fields::of(program));
-        let printer = Printer { program, names, named: named(program), fields };
+        let named = named(program);
+        let printer = Printer { program, names, named, fields, is_portable: *is_portable };
         let mut lines = Lines { to: f, fields: printer.fields.as_ref() };
         write!(lines, "{}", By(|f| printer.program(f)))
     }
@@ -151,6 +161,7 @@ struct Printer<'a> {
     names: &'a BTreeMap<NodeId, &'a str>,
     named: Vec<bool>,
     fields: Option<Fields>,
+    is_portable: bool,
 }
 
 /// Names of the fields that a line is about.
@@ -304,10 +315,10 @@ impl Printer<'_> {
     fn program(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "program behind {}", self.port(self.program.entry))?;
         match self.program.continuation {
-            Some(continuation) => writeln!(f, " from {continuation}")?,
-            None => writeln!(f)?,
+            Some(continuation) if !self.is_portable => writeln!(f, " from {continuation}")?,
+            _ => writeln!(f)?,
         }
-        if !self.names.is_empty() {
+        if !self.names.is_empty() && !self.is_portable {
             f.write_str("elements ")?;
             list(f, self.names, |f, (node, name)| write!(f, "{node} {}", Name(name)))?;
             writeln!(f)?;
@@ -407,8 +418,8 @@ impl Printer<'_> {
             f.write_str(if rule.cubes.is_empty() { "false" } else { "" })?;
             write!(f, " arm {}", rule.arm)?;
             match rule.span {
-                Some(span) => writeln!(f, " span {}: {}..{}", span.file.0, span.start, span.end)?,
-                None => writeln!(f)?,
+                Some(span) if !self.is_portable => writeln!(f, " span {}: {}..{}", span.file.0, span.start, span.end)?,
+                _ => writeln!(f)?,
             }
         }
         Ok(())

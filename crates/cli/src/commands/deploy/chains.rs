@@ -32,7 +32,7 @@ impl<'a> Joint<'a> {
             ]);
         }
         let takes: Vec<Vec<Taken>> = chains.iter().map(|chain| taken(&chain.traffic)).collect();
-        let mut seats = Seats { task, wrong: Vec::new(), return_paths: 0, runs: BTreeMap::new() };
+        let mut seats = Seats { task, wrong: Vec::new(), return_paths: BTreeMap::new(), runs: BTreeMap::new() };
         let of = |(at, placed)| seats.chain(at, placed);
         let back: Vec<Vec<Back>> = plan.chains.iter().enumerate().map(of).collect();
         let Seats { wrong, runs, .. } = seats;
@@ -57,6 +57,11 @@ impl<'a> Joint<'a> {
             format!("{}/{name}", self.joined.parts[*chain].prefix)
         };
         self.runs.get(server).into_iter().flatten().map(name).collect()
+    }
+
+    /// The numbers of chains that a server runs something of.
+    pub(super) fn chains_of(&self, server: &str) -> impl Iterator<Item = usize> + '_ {
+        self.runs.get(server).into_iter().flatten().map(|(chain, _)| *chain)
     }
 
     /// Functions that are planned on the switch, and that cores would run all the same.
@@ -153,8 +158,9 @@ impl<'a> Joint<'a> {
 struct Seats<'a> {
     task: &'a Task,
     wrong: Vec<String>,
-    /// Return paths so far: each has a number of its own, whichever server it is from.
-    return_paths: usize,
+    /// What the names of wires begin with by which packets of a chain come back: each has a name of its own, whichever server
+    /// it is from.
+    return_paths: BTreeMap<String, usize>,
     runs: BTreeMap<String, Vec<(usize, NodeId)>>,
 }
 
@@ -219,8 +225,13 @@ impl Seats<'_> {
                 rack.peer(&port).is_some_and(|peer| rack.switches.contains_key(&peer.device))
             };
             let Some(port) = ports.find(is_linked) else { continue };
-            self.return_paths += 1;
-            all.push(Back { wire: format!("{server}.{port}/{}", self.return_paths), from, to });
+            // Other chains may come and go.
+            let mut name = Back::letters(&of.name);
+            while self.return_paths.get(&name).is_some_and(|of| *of != at) {
+                name.push('_');
+            }
+            self.return_paths.insert(name.clone(), at);
+            all.push(Back { wire: format!("{server}.{port}/{name}-{}", all.len() + 1), from, to });
         }
         all
     }

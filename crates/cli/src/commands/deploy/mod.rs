@@ -1,15 +1,18 @@
 //! `catena deploy`: a plan on the devices of its topology.
 
 mod chains;
+mod change;
+mod part;
 mod rack;
 mod server;
 mod status;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use compiler::partition::Compiled;
@@ -20,7 +23,7 @@ use ir::quantity::{self, Unit};
 use placement::{Document, MadeOf, Plan, check, without_hosts};
 use view::paint::shown;
 
-use crate::commands::compile::{Rack, work};
+use crate::commands::compile::Rack;
 use crate::commands::offload::{self, Offload};
 use crate::commands::place::{self, Place, Task};
 use crate::failure::Failure;
@@ -29,7 +32,8 @@ use crate::loaded::Loaded;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
 use chains::Joint;
-use status::{Server, State};
+use change::Change;
+use status::State;
 
 /// Install a plan on the devices of its topology, and run its servers
 ///
@@ -324,14 +328,30 @@ fn deploy(
             format!("a plan is deployed on another switch, at {control}: {again} first").into()
         );
     }
-    let rack = rack::text(&task.rack, &joint, &state);
-    let (loaded, of, compiled) = compiled(at, &joint, &rack, &args.limits)?;
-    state.work = work(&loaded, &of, &compiled);
+    // What keeps its meaning keeps its number.
+    let known = match &there {
+        Some((_, Some(before))) => before.tags.clone(),
+        _ => BTreeMap::new(),
+    };
+    let text_of = |state: &State, tags| rack::text(&task.rack, &joint, state, tags);
+    let made = compiled(at, &joint, &text_of(&state, &known), &args.limits);
+    let (loaded, of, compiled) = match made {
+        // There may be too few numbers.
+        Err(_) if !known.is_empty() => {
+            compiled(at, &joint, &text_of(&state, &BTreeMap::new()), &args.limits)?
+        }
+        made => made?,
+    };
+    state.tags = part::tags(&loaded, &of, &compiled);
+    let rack = text_of(&state, &state.tags);
+    let parts = part::parts(&joint, (&loaded, &of, &compiled));
     state.io.clone_from(&args.io);
+    state.folder = std::env::current_dir().unwrap_or_default();
     for server in &mut state.servers {
         let mut all = of.sited.site.servers.iter();
         let there = all.find(|there| there.port.device == server.name);
         server.interface = there.map_or(String::new(), |there| there.port.port.clone());
+        server.part = parts.get(&server.name).cloned().unwrap_or_default();
     }
     let lacks =
         joint.lacks(&task.problem, &plan, (&of.switch, &of.sited.site), (&loaded, &compiled));
@@ -344,40 +364,32 @@ fn deploy(
     }
     // From here on, something is changed. The switch keeps the entries that are the same.
     let flag = interrupt_flag();
-    let (begin, mut former, mut away) = (Instant::now(), None, Vec::new());
+    let (mut former, mut change) = (None, Change::default());
     let mut journal = match there {
         None => Journal::begin(&at.folder).map_err(|why| words(&why))?,
         Some((mut journal, before)) => {
             if let Some(mut before) = before {
                 before.forget_ended(&journal);
-                state.keep(&before);
+                change = Change::of(&mut state, &before);
                 former = Some(Former::read(at, before)?);
             }
-            let kept: Vec<&Server> = state.servers.iter().filter(|of| of.process != 0).collect();
-            let numbers: Vec<u32> = kept.iter().map(|server| server.process).collect();
-            let ended = journal.change(&numbers).map_err(|why| words(&why))?;
-            let ended = super::lab::counted(ended, "process");
-            let run_on = match kept.iter().map(|of| of.name.as_str()).collect::<Vec<_>>()[..] {
-                [] => String::new(),
-                [one] => format!(", {one} runs on"),
-                ref all => format!(", {} run on", all.join(", ")),
-            };
-            print(&format!("another plan was deployed: {ended} of servers ended{run_on}\n"));
-            away = state.waiting().map(|name| shown(name).into_owned()).collect();
+            journal.change(&change.former()).map_err(|why| words(&why))?;
+            print("another plan was deployed\n");
             journal
         }
     };
-    let io = args.io.as_deref();
     let is_interrupted = || flag.load(Ordering::Relaxed);
+    let how = (args.io.as_deref(), &is_interrupted as &dyn Fn() -> bool);
     let installed = (|| {
         write(at, &joint.joined.text, &rack)?;
+        change.begin((&mut journal, at), &mut state, how)?;
+        if is_interrupted() {
+            return Err("interrupted".to_string().into());
+        }
         let install = Offload::installing(&at.chain(), &at.topology(), args.limits);
         install.run(&loaded, &of, &compiled)?;
-        server::start_all(&journal, at, &mut state, io, &is_interrupted)?;
-        if !away.is_empty() {
-            let (away, time) = (away.join(", "), begin.elapsed().as_secs_f64() * 1e3);
-            print(&format!("{away}: servers were away for {time:.0} ms\n"));
-        }
+        change.end((&mut journal, at), &mut state, how)?;
+        print(&change.untouched());
         settle(at, &state, text)
     })();
     let Err(why) = installed else {
@@ -387,7 +399,7 @@ fn deploy(
     };
     if let Some(former) = former {
         print_error("the plan that was there is deployed again\n");
-        match former.restore(at, &mut journal, args.limits) {
+        match former.restore(at, &mut journal, (&change, args.limits)) {
             Ok(()) => return Err(why),
             Err(why) => print_error(&format!("warning: {}\n", why.text(false).trim_end())),
         }
@@ -397,8 +409,10 @@ fn deploy(
     Err(why)
 }
 
-/// Writes what is deployed.
+/// Writes what is deployed. Servers look at the topology again when it is written: the switch has it now.
 fn settle(at: &Home, state: &State, plan: &str) -> Result<(), Failure> {
+    let written = std::fs::File::options().write(true).open(at.topology());
+    let _ = written.and_then(|file| file.set_modified(SystemTime::now()));
     for (path, text) in [(at.file(status::FILE), &*state.to_text()), (at.plan(), plan)] {
         guarded_path::write(path.as_ref(), text.as_bytes())
             .map_err(|why| format!("{path}: {why}"))?;
@@ -422,16 +436,22 @@ impl Former {
     }
 
     /// Has it all as it was; servers that still run are not touched, and those that had failed stay away.
-    fn restore(self, at: &Home, journal: &mut Journal, limits: Limits) -> Result<(), Failure> {
+    fn restore(
+        self,
+        at: &Home,
+        journal: &mut Journal,
+        (change, limits): (&Change, Limits),
+    ) -> Result<(), Failure> {
         let Self { mut state, chain, rack, plan } = self;
         let numbers: Vec<u32> = state.servers.iter().map(|server| server.process).collect();
         journal.change(&numbers).map_err(|why| words(&why))?;
         let failed = state.servers.extract_if(.., |server| server.process == 0).collect::<Vec<_>>();
         state.forget_ended(journal);
         write(at, &chain, &rack)?;
-        offload::main(&Offload::installing(&at.chain(), &at.topology(), limits))?;
+        change.swap_back(at);
         let io = state.io.clone();
-        server::start_all(journal, at, &mut state, io.as_deref(), &|| false)?;
+        server::start_all(journal, at, &mut state, io.as_deref(), &|| false, &|_| true)?;
+        offload::main(&Offload::installing(&at.chain(), &at.topology(), limits))?;
         state.servers.extend(failed);
         settle(at, &state, &plan)?;
         journal.stay().map_err(|why| words(&why))

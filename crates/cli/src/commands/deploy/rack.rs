@@ -25,7 +25,12 @@ pub(super) fn check(rack: &Topology) -> Result<(), String> {
 }
 
 /// The topology's text.
-pub(super) fn text(rack: &Topology, joint: &Joint<'_>, state: &State) -> String {
+pub(super) fn text(
+    rack: &Topology,
+    joint: &Joint<'_>,
+    state: &State,
+    tags: &BTreeMap<String, u16>,
+) -> String {
     let limits: BTreeMap<&str, String> =
         state.limits().map(|(name, rate)| (name, format!("{:.0} kbps", rate / 1e3))).collect();
     let name = |port: &PortName| format!("{}.{}", port.device, port.port);
@@ -70,7 +75,7 @@ pub(super) fn text(rack: &Topology, joint: &Joint<'_>, state: &State) -> String 
     let wires: BTreeMap<&String, String> =
         rack.wires.iter().map(|(wire, port)| (wire, name(port))).collect();
     let all = json!({
-        "switches": switches, "servers": servers, "links": links, "wires": wires, "limits": limits,
+        "switches": switches, "servers": servers, "links": links, "wires": wires, "limits": limits, "tags": tags,
     });
     format!("{all:#}\n")
 }

@@ -9,7 +9,7 @@ use dataplane::worker;
 use host::{Journal, Process};
 
 use super::Home;
-use super::status::State;
+use super::status::{Server, State};
 use crate::failure::Failure;
 use crate::terminal::print_error;
 
@@ -22,34 +22,42 @@ const OFTEN: Duration = Duration::from_millis(200);
 /// Lines of a server's log that are shown when it does not start.
 const SHOWN: usize = 20;
 
-/// Starts all servers that do not run, and waits until each does.
+/// Warns of a server that has fewer CPUs than were planned.
+pub(super) fn too_few(server: &Server) {
+    let (wanted, some) = (server.cores.max(1), server.cpus.len());
+    if some < wanted {
+        print_error(&format!(
+            "warning: '{}' was planned with {wanted} cores, and this host has {some} for it: what was planned there does not hold \
+             here\n",
+            server.name
+        ));
+    }
+}
+
+/// Starts servers that do not run, of those that are meant, and waits until each does; their names.
 pub(super) fn start_all(
     journal: &Journal,
     at: &Home,
     state: &mut State,
     io: Option<&str>,
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<(), Failure> {
+    is_meant: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, Failure> {
     let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
     let mut free = worker::cpus();
     for server in state.servers.iter().filter(|server| server.process != 0) {
         free.retain(|cpu| !server.cpus.contains(cpu));
     }
     let mut started = Vec::new();
-    for server in state.servers.iter_mut().filter(|server| server.process == 0) {
+    let waits = |server: &&mut Server| server.process == 0 && is_meant(&server.name);
+    for server in state.servers.iter_mut().filter(waits) {
         let wanted = server.cores.max(1);
         let some: Vec<usize> = free.drain(..wanted.min(free.len())).collect();
-        if some.len() < wanted {
-            print_error(&format!(
-                "warning: '{}' was planned with {wanted} cores, and this host has {} left: what was planned there does not hold \
-                 here\n",
-                server.name,
-                some.len()
-            ));
+        server.cpus = some;
+        too_few(server);
+        if server.cpus.is_empty() {
+            server.cpus = worker::cpus()[..1].to_vec();
         }
-        let all = worker::cpus();
-        let cpus = if some.is_empty() { &all[..1] } else { &some[..] };
-        server.cpus = cpus.to_vec();
         server.socket = at.file(&format!("{}.sock", server.name));
         let mut command = match &server.netns {
             None => Command::new(&program),
@@ -59,7 +67,7 @@ pub(super) fn start_all(
                 command
             }
         };
-        let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
+        let list: Vec<String> = server.cpus.iter().map(usize::to_string).collect();
         command.arg("run").arg(at.chain()).arg("--topology").arg(at.topology());
         command.args(["--server", &server.name]);
         command.arg("--control").arg(&server.socket).args(["--cores", &list.join(",")]);
@@ -79,15 +87,15 @@ pub(super) fn start_all(
         server.process = process.number;
         started.push((server.name.clone(), process, socket, log));
     }
-    for (name, process, socket, log) in started {
-        wait(&socket, &process, is_interrupted).map_err(|why| {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
+    for (name, process, socket, log) in &started {
+        wait(socket, process, is_interrupted).map_err(|why| {
+            let said = std::fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
             let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n  ");
             format!("server '{name}' {why}:\n  {last}")
         })?;
     }
-    Ok(())
+    Ok(started.into_iter().map(|(name, ..)| name).collect())
 }
 
 /// Waits until a process says that it is ready.

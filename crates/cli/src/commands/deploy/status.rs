@@ -1,11 +1,12 @@
 //! What a deployment was planned to give each chain, and what it gives.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use compiler::partition::{is_tag, meter};
 use control::openflow::Switch;
 use engine::control::Client;
 use engine::control::protocol::{Counters, CountersAnswer, LatencyOf};
@@ -20,6 +21,7 @@ use view::placement::rate;
 use view::table::{Table, grouped};
 
 use super::chains::Joint;
+use super::part::Part;
 use crate::commands::place::Task;
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -46,10 +48,14 @@ pub(super) struct State {
     pub(super) control: Option<String>,
     /// The server whose failure it is the backup for.
     pub(super) failed: Option<String>,
-    /// What cores do behind the switch.
-    pub(super) work: u64,
     /// The I/O mode of the servers.
     pub(super) io: Option<String>,
+    /// The folder in which their chains' files are looked for.
+    #[serde(default)]
+    pub(super) folder: PathBuf,
+    /// Numbers of tags and meters, by what they mean.
+    #[serde(default)]
+    pub(super) tags: BTreeMap<String, u16>,
 }
 
 /// A chain, and what is planned for it.
@@ -89,7 +95,7 @@ struct Function {
 }
 
 /// A server.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) netns: Option<String>,
@@ -104,6 +110,18 @@ pub(super) struct Server {
     pub(super) socket: String,
     /// Its process; 0 if it is not started yet.
     pub(super) process: u32,
+    /// What it does.
+    #[serde(default)]
+    pub(super) part: Part,
+}
+
+impl Server {
+    /// Has what another has that runs.
+    pub(super) fn goes_on(&mut self, of: &Self) {
+        self.cpus.clone_from(&of.cpus);
+        self.socket.clone_from(&of.socket);
+        self.process = of.process;
+    }
 }
 
 impl State {
@@ -157,36 +175,15 @@ impl State {
         let server = |(host, count): (&usize, &usize)| {
             let name = problem.hosts[*host].name.clone();
             let netns = rack.servers.get(&name).and_then(|server| server.netns.clone());
-            let (interface, cpus, socket, process) = Default::default();
+            let (interface, cpus, socket, process, part) = Default::default();
             let hertz = problem.hosts[*host].hertz;
-            Server { name, netns, interface, cores: *count, hertz, cpus, socket, process }
+            Server { name, netns, interface, cores: *count, hertz, cpus, socket, process, part }
         };
         let control = rack.switches.values().find_map(|switch| switch.control.as_ref());
         let control = control.map(ToString::to_string);
         let servers = cores.iter().map(server).collect();
-        let (topology, work) = Default::default();
-        Self { chains, servers, topology, control, failed: None, work, io: None }
-    }
-
-    /// Takes servers of an earlier plan over that run, and do the same by this one.
-    pub(super) fn keep(&mut self, before: &Self) {
-        if (self.work, &self.io) != (before.work, &before.io) {
-            return;
-        }
-        for server in &mut self.servers {
-            let is_same = |of: &&Server| {
-                of.name == server.name
-                    && of.netns == server.netns
-                    && of.interface == server.interface
-                    && of.cores == server.cores
-                    && of.process != 0
-            };
-            if let Some(of) = before.servers.iter().find(is_same) {
-                server.cpus.clone_from(&of.cpus);
-                server.socket.clone_from(&of.socket);
-                server.process = of.process;
-            }
-        }
+        let (topology, folder, tags) = Default::default();
+        Self { chains, servers, topology, control, failed: None, io: None, folder, tags }
     }
 
     /// What the switch limits, by what the names of a chain begin with: bits a second.
@@ -194,11 +191,20 @@ impl State {
         self.chains.iter().filter_map(|chain| Some((chain.prefix.as_str(), chain.most?)))
     }
 
-    /// The number of a chain's meter: limits are numbered in the order of their names.
+    /// The number of a chain's meter.
     fn meter(&self, chain: &Chain) -> Option<u32> {
         chain.most?;
-        let before = self.limits().filter(|(name, _)| *name < chain.prefix.as_str()).count();
-        u32::try_from(before + 1).ok()
+        self.tags.get(&meter(&chain.prefix)).copied().map(u32::from)
+    }
+
+    /// Whether numbers mean something else than before.
+    pub(super) fn is_renumbered(&self, before: &Self) -> bool {
+        let known: BTreeMap<u16, &String> = before.numbers().collect();
+        self.numbers().any(|(number, means)| known.get(&number).is_some_and(|of| *of != means))
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = (u16, &String)> {
+        self.tags.iter().filter(|(name, _)| is_tag(name)).map(|(name, at)| (*at, name))
     }
 
     /// By chain: bits and packets that its meter dropped so far.
@@ -577,9 +583,11 @@ mod tests {
             cpus: vec![0],
             socket: String::new(),
             process: 0,
+            part: Part::default(),
         };
-        let (topology, control, failed, work, io) = Default::default();
-        State { chains: vec![chain], servers: vec![server], topology, control, failed, work, io }
+        let (topology, control, failed, io, folder, tags) = Default::default();
+        let (chains, servers) = (vec![chain], vec![server]);
+        State { chains, servers, topology, control, failed, io, folder, tags }
     }
 
     fn got(p50: u64) -> Got {

@@ -13,7 +13,8 @@ use ir::program::StepId;
 use ir::topology::Address;
 use ir::{Graph, Port};
 
-use super::super::compile::{Behind, Rack, behind, work};
+use super::super::compile::{Behind, Rack, behind};
+use super::division::Division;
 use super::leases::Leasing;
 use super::{Installation, chain, openflow, xdp};
 use crate::failure::Failure;
@@ -86,6 +87,11 @@ impl Source {
         }
     }
 
+    /// The same of another chain's file.
+    pub(super) fn with_file(&self, file: &str) -> Self {
+        Self { file: file.into(), ..self.clone() }
+    }
+
     /// The chain, divided between the device and cores.
     pub(crate) fn behind(&self) -> Result<Behind, Failure> {
         let Self { file, variables, limits, topology, server, .. } = self;
@@ -104,8 +110,7 @@ const TRIES: u32 = 5;
 /// A device in front of a run.
 pub(crate) struct Ahead {
     source: Source,
-    /// Of what cores do.
-    work: u64,
+    division: Arc<Division>,
     /// How often a topology that changed is still tried.
     tries: u32,
     /// Its name, and where it is reached.
@@ -124,8 +129,13 @@ impl Ahead {
     /// The device that a topology names, if it says where that is reached.
     ///
     /// # Errors
-    /// If it holds something else than the chain was compiled to: its tags would be taken for others.
-    pub(crate) fn find(source: &Source, behind: Behind) -> Result<Option<Self>, Failure> {
+    /// If it holds something else than the chain was compiled to: its tags would be taken for others. Not if the topology says
+    /// which tags mean what: then they mean the same whichever version it holds.
+    pub(crate) fn find(
+        source: &Source,
+        behind: Behind,
+        division: &Arc<Division>,
+    ) -> Result<Option<Self>, Failure> {
         let Behind { loaded, rack, compiled, server, .. } = behind;
         let Source { file, topology: path, log: (log, is_quiet), .. } = source;
         let Rack { topology, switch, .. } = &rack;
@@ -159,6 +169,9 @@ impl Ahead {
             Holds::Unknown(why) => log.warn(&format!(
                 "offload: {about}: {why}\nwhat it holds is not known, and its packets are not counted until it is reached"
             )),
+            Holds::Other(_) if !topology.tags.is_empty() => log.info(&format!(
+                "offload: {about} holds another version of this chain, whose tags mean the same"
+            )),
             Holds::Other(why) => {
                 return Err(format!(
                     "{path}: {about} holds another version of this chain, whose tags mean something else: {why}\n{install} \
@@ -170,23 +183,38 @@ impl Ahead {
         // What was there when the run began is not the run's.
         let before = device.counted().ok();
         let before = before.map(|(now, are_new)| if are_new { Totals::new() } else { now });
-        let (work, source) = (work(&loaded, &rack, &compiled), source.clone());
+        let (source, division) = (source.clone(), Arc::clone(division));
         let (graph, site) = (loaded.chain.graph, rack.sited.site);
         let tries = TRIES;
-        Ok(Some(Self { source, work, tries, about, device, compiled, graph, server, site, before }))
+        Ok(Some(Self {
+            source,
+            division,
+            tries,
+            about,
+            device,
+            compiled,
+            graph,
+            server,
+            site,
+            before,
+        }))
     }
 
-    /// Goes by its topology as it is now, if cores do the same by that: servers may be others, and rates.
+    /// Goes by its topology and chain as they are now, if what runs serves these: another chain may have been swapped in, and
+    /// other servers may run the rest.
     fn look_again(&mut self) {
         let modified = modified(&self.source.topology);
         if modified == self.source.modified || matches!(self.device, Device::Kernel(_)) {
             return;
         }
         let source = Source { modified, ..self.source.clone() };
-        let found = source.behind().and_then(|behind| Self::find(&source, behind));
+        let found = source.behind().and_then(|behind| match self.division.serves(&behind) {
+            true => Self::find(&source, behind, &self.division),
+            false => Ok(None),
+        });
         let why = match found {
-            Ok(Some(other)) if other.work == self.work => return *self = other,
-            Ok(_) => "it has something else of what runs here".into(),
+            Ok(Some(other)) => return *self = other,
+            Ok(None) => "it has something else of what runs here".into(),
             Err(why) => {
                 self.tries -= 1;
                 if self.tries > 0 {

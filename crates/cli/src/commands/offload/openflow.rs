@@ -166,10 +166,10 @@ impl Installation<'_> {
         // What comes at once, when nothing came before: of a tenth of a second, and several packets.
         const BURST: u32 = 10;
         const LEAST: u32 = 64;
-        let limits = (1..).zip(&self.rack.sited.site.limits);
-        let limit = |(meter, of): (u32, &RateLimit)| {
+        let limits = self.rack.sited.site.limits.iter();
+        let limit = |of: &RateLimit| {
             let rate = ((of.rate / 1e3).round() as u32).max(1);
-            (meter, Limit { rate, burst: (rate / BURST).max(LEAST) })
+            (of.meter, Limit { rate, burst: (rate / BURST).max(LEAST) })
         };
         limits.map(limit).collect()
     }

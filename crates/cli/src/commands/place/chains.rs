@@ -62,6 +62,8 @@ pub(crate) struct Read {
     pub(crate) traffic: Vec<Traffic>,
     /// Frames of its traffic.
     pub(crate) frames: Vec<Vec<u8>>,
+    /// A digest of what its elements read, such as lists of rules.
+    pub(crate) digest: u64,
 }
 
 impl<'a> Chains<'a> {
@@ -311,7 +313,8 @@ impl Library for Chains<'_> {
         };
         if let Some(read) = &mut self.read {
             let (name, traffic) = (chain.name.to_string(), chain.traffic.clone());
-            read.push(Read { name, chain: made.chain, functions, traffic, frames });
+            let (chain, digest) = (made.chain, made.digest);
+            read.push(Read { name, chain, functions, traffic, frames, digest });
         }
         Ok(outline)
     }
