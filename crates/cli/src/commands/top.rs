@@ -6,22 +6,27 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use engine::control::protocol::Counters;
-use engine::control::rates::Rates;
+use engine::control::Client;
+use engine::control::protocol::{Counters, CountersAnswer};
+use engine::control::rates::{CoreRates, Rates};
 use view::paint::{fit, shown as for_terminal};
 use view::table::{Table, grouped};
 
 use super::ctl::{connect, word};
+use super::deploy::{Deployed, deployed};
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{for_output, print_as_it_is, size};
 
-/// Watch a running chain: rates by core, network function and element
+/// Watch a running chain: rates by core, network function and element; or all servers of a deployed plan
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     /// Control socket of the instance
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Watch the rack on which this plan was deployed: each chain beside its plan, and each server's cores
+    #[arg(long, value_name = "PLAN", conflicts_with = "socket")]
+    deployed: Option<String>,
     /// Seconds between two updates
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
@@ -46,37 +51,44 @@ fn known(rate: Option<f64>) -> String {
     rate.map_or(String::new(), |rate| grouped(rate.round() as u64))
 }
 
+/// What is shown of a core.
+const CORES: [&str; 11] = [
+    "core",
+    "in/s",
+    "out/s",
+    "dropped/s",
+    "busy",
+    "ns/packet",
+    "cycles/packet",
+    "batch",
+    "waiting",
+    "held",
+    "flows",
+];
+
+fn of_core(core: &CoreRates) -> [String; 11] {
+    let some = |value: Option<f64>, places: usize| {
+        value.map_or(String::new(), |value| format!("{value:.places$}"))
+    };
+    [
+        core.cpu.map_or_else(|| format!("worker {}", core.worker), |cpu| cpu.to_string()),
+        grouped(core.taken.round() as u64),
+        grouped(core.given.round() as u64),
+        rate(core.dropped),
+        format!("{:.0}%", core.busy * 100.0),
+        some(core.ns_per_packet, 0),
+        some(core.cycles_per_packet, 0),
+        some(core.packets_per_round, 1),
+        core.waiting.map_or(String::new(), grouped),
+        rate(core.held as f64),
+        rate(core.flows as f64),
+    ]
+}
+
 fn show(rates: &Rates) -> String {
-    let mut cores = Table::new([
-        "core",
-        "in/s",
-        "out/s",
-        "dropped/s",
-        "busy",
-        "ns/packet",
-        "cycles/packet",
-        "batch",
-        "waiting",
-        "held",
-        "flows",
-    ]);
+    let mut cores = Table::new(CORES);
     for core in &rates.cores {
-        let some = |value: Option<f64>, places: usize| {
-            value.map_or(String::new(), |value| format!("{value:.places$}"))
-        };
-        cores.row([
-            core.cpu.map_or_else(|| format!("worker {}", core.worker), |cpu| cpu.to_string()),
-            grouped(core.taken.round() as u64),
-            grouped(core.given.round() as u64),
-            rate(core.dropped),
-            format!("{:.0}%", core.busy * 100.0),
-            some(core.ns_per_packet, 0),
-            some(core.cycles_per_packet, 0),
-            some(core.packets_per_round, 1),
-            core.waiting.map_or(String::new(), grouped),
-            rate(core.held as f64),
-            rate(core.flows as f64),
-        ]);
+        cores.row(of_core(core));
     }
     let mut text = cores.render();
     for (title, lines) in [("function", &rates.functions), ("element", &rates.elements)] {
@@ -140,9 +152,8 @@ pub(crate) fn main(top: &Top) -> Result<ExitCode, Failure> {
     }
     let pause = Duration::from_secs_f64(top.interval);
     let interrupted = interrupt_flag();
-    let mut client = connect(top.socket.as_deref())?;
     let redraws = !top.once && !top.json && std::io::stdout().is_terminal();
-    let mut before = client.ask(Counters {})?;
+    let mut watched = Watched::open(top)?;
     loop {
         let then = Instant::now();
         while then.elapsed() < pause {
@@ -153,21 +164,65 @@ pub(crate) fn main(top: &Top) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
         }
-        let after = client.ask(Counters {})?;
-        let rates = Rates::between(&before, &after);
+        let Some(text) = watched.next(top.json)? else { continue };
         let text = match (top.json, redraws) {
-            (true, _) => serde_json::to_string(&rates).map_err(|e| e.to_string())? + "\n",
+            (true, _) => text,
             // Home, the text with each line's rest cleared, and the rest of the screen cleared.
             (false, true) => {
                 let (columns, rows) = size().unwrap_or((80, 24));
-                let text = fit(&for_terminal(&show(&rates)), columns, rows);
+                let text = fit(&for_terminal(&text), columns, rows);
                 format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
             }
-            (false, false) => for_output(&format!("{}\n", show(&rates))).into_owned(),
+            (false, false) => for_output(&format!("{text}\n")).into_owned(),
         };
         if !print_as_it_is(&text) || top.once {
             return Ok(ExitCode::SUCCESS);
         }
-        before = after;
+    }
+}
+
+/// What is watched.
+enum Watched {
+    /// An instance, and what it counted last.
+    Instance(Client, CountersAnswer),
+    /// A rack.
+    Rack(Deployed),
+}
+
+impl Watched {
+    fn open(top: &Top) -> Result<Self, Failure> {
+        if let Some(plan) = &top.deployed {
+            return Ok(Self::Rack(deployed(plan)?));
+        }
+        let mut client = connect(top.socket.as_deref())?;
+        let before = client.ask(Counters {})?;
+        Ok(Self::Instance(client, before))
+    }
+
+    /// What happened since the last time; none if that is not known.
+    fn next(&mut self, as_json: bool) -> Result<Option<String>, Failure> {
+        match self {
+            Self::Instance(client, before) => {
+                let after = client.ask(Counters {})?;
+                let rates = Rates::between(before, &after);
+                *before = after;
+                Ok(Some(match as_json {
+                    true => serde_json::to_string(&rates).map_err(|e| e.to_string())? + "\n",
+                    false => show(&rates),
+                }))
+            }
+            Self::Rack(rack) => {
+                rack.next(as_json, |servers| {
+                    let mut table = Table::titled(&[&["server"], &CORES[..]].concat());
+                    for (server, cores) in servers {
+                        for core in *cores {
+                            let cells = [server.to_string()].into_iter().chain(of_core(core));
+                            table.cells(cells.collect());
+                        }
+                    }
+                    table.render()
+                })
+            }
+        }
     }
 }

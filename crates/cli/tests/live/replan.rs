@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -13,6 +14,7 @@ use lab::live::network::run;
 use lab::live::{PATIENCE, possible, until};
 use serde_json::Value;
 
+use crate::CATENA;
 use crate::deploy::{HEAD, NAT, RACK, ROUTER, at, chain, deploy, planned_on, routed};
 use crate::namespaces::Rack;
 
@@ -31,7 +33,8 @@ impl Flow {
     fn begin(rack: &Rack, address: &'static str) -> Self {
         let (is_over, answered) = <(Arc<AtomicBool>, Arc<AtomicU64>)>::default();
         let (to, from) = channel();
-        let ends = Arc::clone(&is_over);
+        let ended = Arc::<AtomicBool>::default();
+        let ends = Arc::clone(&ended);
         at(rack.namespace("right"), move || {
             let socket = UdpSocket::bind((address, 0)).unwrap();
             socket.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
@@ -63,6 +66,7 @@ impl Flow {
                 next += WINDOW;
                 count.fetch_add(WINDOW.into(), Ordering::Relaxed);
             }
+            ended.store(true, Ordering::Relaxed);
             Ok(())
         });
         Self { is_over, answered, client }
@@ -115,6 +119,18 @@ fn nat(network: char, rules: &str) -> String {
         .replace("    traffic:", "    on: { rules: [not switch] }\n    traffic:")
 }
 
+/// A chain that the switch does alone.
+const PROBE: &str = "  - name: probe
+    chain: |
+      XXleft -> probe :: Filter(allow all) -> XXright;
+      XXright -> back :: Filter(allow all) -> XXleft
+    traffic:
+      - { in: XXleft, src: 10.77.0.0/24 }
+      - { in: XXright, dst: 10.77.0.0/24 }
+    on: { probe: [switch], back: [switch] }
+    slo: { min: 1 Mbps, max: 1 Gbps }
+";
+
 fn manifest(chains: &[&str]) -> String {
     format!("{HEAD}functions: {{ nat: {{ cycles: 1000 }}, rules: {{ cycles: 100 }} }}\nchains:\n{}", chains.concat())
 }
@@ -150,13 +166,19 @@ fn processes(rack: &Rack) -> BTreeMap<String, u64> {
     state["servers"].as_array().unwrap().iter().map(of).collect()
 }
 
+/// Packets that came to a core in a second.
+fn taken(core: &Value) -> f64 {
+    core["in"].as_f64().unwrap()
+}
+
 #[test]
 fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
     if !possible() {
         return;
     }
     let (one, other) = (nat('8', "allow all"), nat('9', "deny tcp dst port 25, allow all"));
-    let (rack, first) = planned_on(&rack_of(3), "r", &manifest(&[&one]));
+    // All wires are shared from the beginning.
+    let (rack, first) = planned_on(&rack_of(3), "r", &manifest(&[&one, PROBE]));
     let text = std::fs::read_to_string(&first).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();
     move_to(&mut document, &[("nat-8", "s1")]);
@@ -169,7 +191,7 @@ fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
     let before = processes(&rack);
 
     // Another chain comes, on another server.
-    let next = plan(&rack, "second", &[&one, &other], &[("nat-8", "s1"), ("nat-9", "s2")]);
+    let next = plan(&rack, "second", &[&one, PROBE, &other], &[("nat-8", "s1"), ("nat-9", "s2")]);
     let told = run(&mut deploy(&next, &[]));
     for text in ["\ns1 runs on, untouched\n", "\ns2 started\n"] {
         assert!(told.contains(text), "{text}: {told}");
@@ -181,7 +203,7 @@ fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
 
     // Its rules change: its flow goes on, too.
     let changed = nat('9', "deny tcp dst port 26, allow all");
-    let next = plan(&rack, "third", &[&one, &changed], &[("nat-8", "s1"), ("nat-9", "s2")]);
+    let next = plan(&rack, "third", &[&one, PROBE, &changed], &[("nat-8", "s1"), ("nat-9", "s2")]);
     let told = run(&mut deploy(&next, &[]));
     for text in ["\ns1 runs on, untouched\n", "\ns2 was swapped (chain 'nat-9' changed)"] {
         assert!(told.contains(text), "{text}: {told}");
@@ -190,7 +212,7 @@ fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
     between.end();
 
     // One that the switch does alone comes, which the first server counts.
-    let all = [&one, &changed, ROUTER];
+    let all = [&one, PROBE, &changed, ROUTER];
     let hosts = [("nat-8", "s1"), ("nat-9", "s2")];
     let next = plan(&rack, "fourth", &all, &hosts);
     let told = run(&mut deploy(&next, &[]));
@@ -218,11 +240,31 @@ fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
         out("nat-8") && out("nat-9")
     });
 
+    // One view of all: each chain beside its plan, each server's cores.
+    let mut all = BTreeMap::new();
+    until("it is seen", || {
+        let mut top = Command::new(CATENA.0);
+        top.args(["top", "--once", "--json", "--interval", "0.2", "--deployed"]).arg(&next);
+        let seen: Value = serde_json::from_str(&run(&mut top)).unwrap();
+        let load = seen["load"].as_array().unwrap().iter();
+        let cores = |of: &Value| of["cores"].as_array().unwrap().iter().map(taken).sum::<f64>();
+        all = load.map(|of| (of["name"].as_str().unwrap().to_string(), cores(of))).collect();
+        chain(&seen, "nat-8")["out"].as_f64().unwrap() > 0.0
+    });
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["s1", "s3"]);
+    assert!(all["s1"] > 0.0, "{all:?}");
+    let mut top = Command::new(CATENA.0);
+    let told = run(top.args(["top", "--once", "--interval", "0.2", "--deployed"]).arg(&next));
+    for text in ["\nnat-8 ", "\nrouter ", "\nserver ", "\ns3 ", "cores busy"] {
+        assert!(told.contains(text), "{text}: {told}");
+    }
+
     // A chain goes.
-    let last = plan(&rack, "sixth", &[&changed, ROUTER], &[("nat-9", "s3")]);
+    let last = plan(&rack, "sixth", &[PROBE, &changed, ROUTER], &[("nat-9", "s3")]);
     flow.end();
     let told = run(&mut deploy(&last, &[]));
-    for text in ["\ns3 runs on, untouched\n", "\ns1 ended: "] {
+    // The last server counts what the switch does alone now.
+    for text in ["\ns3 was swapped (chain 'probe' is new", "\ns1 ended: "] {
         assert!(told.contains(text), "{text}: {told}");
     }
     moved.end();

@@ -58,7 +58,7 @@ impl Compiled {
     /// chain changes.
     pub fn tags(&self, graph: &Graph) -> BTreeMap<Continuation, String> {
         let parts = self.parts.iter();
-        let parts = parts.map(|part| (&part.wires[..], &part.offload.continuations[..]));
+        let parts = parts.map(|part| (&part.wires[..], &part.program, &part.offload));
         tags::keys(parts, |node| graph.nodes.get(node).map_or("", |of| of.name.as_str()))
     }
 
@@ -497,7 +497,7 @@ fn divide_seeking(
         behind.iter().zip(sought).map(|(of, sought)| left_out(&of.2, target, *sought)).collect();
     let (parts, servers, meters, files, read, tables) = loop {
         let (mut first, mut handoffs) = (1, BTreeMap::new());
-        let mut numbered: Vec<(&[String], Offload)> = Vec::new();
+        let mut numbered: Vec<(&[String], &Program, Offload)> = Vec::new();
         for ((names, ingress, program), full) in behind.iter().zip(&full) {
             // What is so of frames from all wires.
             let trusted =
@@ -515,13 +515,13 @@ fn divide_seeking(
             };
             let part = offload(program, target, &ends);
             first = first.saturating_add(part.continuations.len() as u16);
-            numbered.push((names, part));
+            numbered.push((names, program, part));
         }
         if first > TAGS + 1 {
             return Err(NotCompiled::TooManyHandoffs(usize::from(first) - 1));
         }
         site.tags.number(&mut numbered)?;
-        let mut parts: Vec<Offload> = numbered.into_iter().map(|(_, part)| part).collect();
+        let mut parts: Vec<Offload> = numbered.into_iter().map(|(.., part)| part).collect();
         for ((.., program), part) in behind.iter().zip(&parts) {
             site.handoffs((program, part), &is_wire, origin, &mut handoffs)?;
         }

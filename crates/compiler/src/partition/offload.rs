@@ -21,7 +21,7 @@ use super::presumed::{
     LEAST_FRAME, Paddings, Presumed, atom, leave_padding, paddings, presume, truth, uncut,
 };
 use super::wire::to_wire;
-use super::{Lookups, Partition, Refused, partition, reach};
+use super::{Lookups, Partition, Refused, partition, reach, restrict};
 
 /// What lies around a program that is divided.
 pub struct Ends<'a> {
@@ -62,6 +62,13 @@ impl Offload {
     /// The step of the program that one of the segment is; none where packets are handed off.
     pub fn origin(&self, step: StepId) -> Option<StepId> {
         self.origins.get(step.0 as usize).copied().flatten()
+    }
+
+    /// What cores go on with where packets are handed off, by the program that was divided. What they ask before, as the device
+    /// was spared it or presumed it, is not part of it, nor what they do with the few packets of which that does not hold.
+    pub fn goes_on(&self, program: &Program, to: Continuation) -> Option<Program> {
+        let steps = reach(program, [self.handoffs.get(&to)?.at]);
+        Some(restrict(program, &[], &steps, &BTreeMap::new()).normal())
     }
 
     /// Notes that an artefact leaves packets undecided that come to an exit of the segment: those that it hands off, or

@@ -3,6 +3,7 @@
 //! between switch and servers would be taken for others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use ir::hash::HashFunction;
 use ir::program::{Continuation, End, Step};
@@ -68,13 +69,16 @@ impl Tags {
     }
 
     /// Gives the places where parts hand packets off the numbers that are known of them, and others free ones; nothing, if none
-    /// is known. With each part stand its wires.
-    pub(super) fn number(&self, parts: &mut [(&[String], Offload)]) -> Result<(), NotCompiled> {
+    /// is known. With each part stand its wires and its program.
+    pub(super) fn number(
+        &self,
+        parts: &mut [(&[String], &Program, Offload)],
+    ) -> Result<(), NotCompiled> {
         if self.known.is_empty() {
             return Ok(());
         }
         let name = |node: usize| self.names.get(node).map_or("", String::as_str);
-        let all = parts.iter().map(|(wires, part)| (*wires, &part.continuations[..]));
+        let all = parts.iter().map(|(wires, program, part)| (*wires, *program, part));
         let keys = keys(all, name);
         let known: BTreeMap<Continuation, u16> =
             keys.iter().filter_map(|(at, key)| Some((*at, *self.known.get(key)?))).collect();
@@ -87,22 +91,26 @@ impl Tags {
             let number = number.ok_or(NotCompiled::TooManyHandoffs(keys.len() + taken.len()))?;
             numbers.insert(*at, Continuation(number));
         }
-        parts.iter_mut().for_each(|(_, part)| part.renumber(&numbers));
+        parts.iter_mut().for_each(|(.., part)| part.renumber(&numbers));
         Ok(())
     }
 }
 
-/// By number: what the places are known by where parts hand packets off. With each part stand its wires.
+/// By number: what the places are known by where parts hand packets off. With each part stand its wires and its program.
 pub(super) fn keys<'a>(
-    parts: impl Iterator<Item = (&'a [String], &'a [Program])>,
+    parts: impl Iterator<Item = (&'a [String], &'a Program, &'a Offload)>,
     name: impl Fn(usize) -> &'a str + Copy,
 ) -> BTreeMap<Continuation, String> {
     let (mut all, mut taken) = (BTreeMap::new(), BTreeSet::new());
-    for (wires, continuations) in parts {
+    for (wires, program, part) in parts {
         let wire = wires.first().map_or("", String::as_str);
-        for program in continuations {
-            let Some(number) = program.continuation else { continue };
-            let text = program.portable_text(name).to_string();
+        for (&number, handoff) in &part.handoffs {
+            let Some(rest) = part.goes_on(program, number) else { continue };
+            let mut text = rest.portable_text(|node| name(node)).to_string();
+            // What is asked before.
+            for stay in &handoff.why {
+                let _ = write!(text, "{} {:?}", name(stay.element), stay.lack);
+            }
             let digest = HashFunction::MixedFnv1a.hash(text.bytes().map(u128::from));
             let mut key = format!("{wire} {digest:016x}");
             // What is alike is known by its order.
@@ -131,5 +139,26 @@ impl Offload {
         }
         let handoffs = std::mem::take(&mut self.handoffs);
         self.handoffs = handoffs.into_iter().map(|(number, at)| (of(number), at)).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_known_by_what_they_mean() {
+        let known = [("s1.eth0/a-1", 4094), ("lan 00ff", 3), ("meter(nat)", 3)];
+        let known = known.map(|(name, number)| (name.to_string(), number)).into();
+        let tags = Tags { known, names: Vec::new() };
+        assert_eq!(tags.of_wire("s1.eth0/a-1", &["s1.eth0/a-1"]), Some(4094));
+        // The path back of another server, unless the first has it still.
+        assert_eq!(tags.of_wire("s2.eth0/a-1", &["s2.eth0/a-1"]), Some(4094));
+        assert_eq!(tags.of_wire("s2.eth0/a-1", &["s1.eth0/a-1", "s2.eth0/a-1"]), None);
+        assert_eq!(tags.of_wire("s1.eth0/b-1", &["s1.eth0/b-1"]), None);
+        assert_eq!((tags.of_meter("nat"), tags.of_meter("lan 00ff")), (Some(3), None));
+        assert!(tags.has(4094) && tags.has(3) && !tags.has(4));
+        assert!(tags.has_meter(3) && !tags.has_meter(4094));
+        assert!(is_tag("lan 00ff") && !is_tag("s1.eth0/a-1") && !is_tag("meter(a b)"));
     }
 }

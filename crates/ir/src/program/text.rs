@@ -500,6 +500,12 @@ impl Printer<'_> {
             Term::Sum16 { offset, length } => {
                 write!(f, "sum16({offset}, {})", self.value(*length))
             }
+            Term::Binary(BinaryOp::Add | BinaryOp::Sub, ..) if self.is_portable => {
+                let mut parts = [Vec::new(), Vec::new()];
+                self.addends(term, false, &mut parts);
+                parts.iter_mut().for_each(|all| all.sort());
+                write!(f, "({} less {})", parts[0].join(" + "), parts[1].join(" + "))
+            }
             Term::Binary(op, a, b) => match op.operator() {
                 Some((operator, level)) => {
                     f.write_str(if level < least { "(" } else { "" })?;
@@ -540,6 +546,21 @@ impl Printer<'_> {
                 self.tuple(f, numbers)
             }
             Term::Now => f.write_str("now"),
+        }
+    }
+
+    /// What a sum adds and takes off. In which order depends on numbers of terms, so on the program around it.
+    fn addends(&self, term: TermId, is_off: bool, parts: &mut [Vec<String>; 2]) {
+        let is_named = |of: TermId| self.named.get(of.0 as usize).is_none_or(|named| *named);
+        let Term::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = self.program.term(term)
+        else {
+            return parts[usize::from(is_off)].push(self.value(term).to_string());
+        };
+        for (of, is_off) in [(*a, is_off), (*b, is_off != (*op == BinaryOp::Sub))] {
+            match is_named(of) {
+                true => parts[usize::from(is_off)].push(self.value(of).to_string()),
+                false => self.addends(of, is_off, parts),
+            }
         }
     }
 
@@ -852,6 +873,19 @@ s4: exit visited [0] #0, [2] #1
   drop no-route at #1
 "#;
         assert_eq!(program.to_string(), expected);
+        // By names, it is the same with another number, and with the parts of sums in another order.
+        let portable = |program: &Program| {
+            program.portable_text(|node| ["rt", "nat"][node]).to_string()
+        };
+        let mut other = program.clone();
+        other.continuation = Some(Continuation(7));
+        other.terms[4] = Term::Binary(BinaryOp::Add, t(2), t(5));
+        other.terms[6] = Term::Binary(BinaryOp::Sub, t(4), t(3));
+        assert_ne!(other.to_string(), program.to_string());
+        assert_eq!(portable(&other), portable(&program));
+        other.terms[6] = Term::Binary(BinaryOp::Sub, t(3), t(4));
+        assert_ne!(portable(&other), portable(&program));
+        assert_ne!(program.portable_text(|_| "nat").to_string(), portable(&program));
     }
 
     #[test]

@@ -56,7 +56,20 @@ impl<'a> Joint<'a> {
             let name = &self.chains[*chain].chain.graph.nodes[*node].name;
             format!("{}/{name}", self.joined.parts[*chain].prefix)
         };
-        self.runs.get(server).into_iter().flatten().map(name).collect()
+        let own = self.runs.get(server).into_iter().flatten();
+        // What the switch does of a chain that is on one server counts there.
+        let is_alone = |at: &usize| self.runs.keys().all(|of| of == server || !self.has(of, *at));
+        let all: BTreeSet<usize> = own.clone().map(|(chain, _)| *chain).filter(is_alone).collect();
+        let counters = all.into_iter().flat_map(|at| {
+            let part = &self.joined.parts[at];
+            let inside = format!("{}/", part.prefix);
+            part.ingress.values().filter(move |name| !name.starts_with(&inside)).cloned()
+        });
+        own.map(name).chain(counters).collect()
+    }
+
+    fn has(&self, server: &str, chain: usize) -> bool {
+        self.chains_of(server).any(|of| of == chain)
     }
 
     /// The numbers of chains that a server runs something of.

@@ -2,6 +2,7 @@
 
 mod chains;
 mod change;
+mod measure;
 mod part;
 mod rack;
 mod server;
@@ -17,11 +18,11 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use compiler::partition::Compiled;
 use dataplane::guarded_path;
+use engine::Disk;
 use host::{Failure as Unmade, Journal, Opened, Process};
 use ir::Sources;
 use ir::quantity::{self, Unit};
 use placement::{Document, MadeOf, Plan, check, without_hosts};
-use view::paint::shown;
 
 use crate::commands::compile::Rack;
 use crate::commands::offload::{self, Offload};
@@ -33,6 +34,7 @@ use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
 use chains::Joint;
 use change::Change;
+pub(crate) use measure::Deployed;
 use status::State;
 
 /// Install a plan on the devices of its topology, and run its servers
@@ -144,13 +146,8 @@ fn words(why: &Unmade) -> Failure {
 /// Runs the command.
 pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
     let path = &args.plan;
-    let (text, document) = document(args)?;
-    let Some(made_of) = &document.made_of else {
-        return Err(format!(
-            "{path}: it does not say which files it was made of: write it anew with `catena place … -o`"
-        )
-        .into());
-    };
+    let (text, document) = document(path, &args.limits.disk())?;
+    let Some(made_of) = &document.made_of else { return Err(unknown_files(path).into()) };
     let at = Home::of(&made_of.topology)?;
     let deployed = State::read(&at.folder);
     if let Ok(Some(State { topology, .. })) = &deployed
@@ -163,7 +160,7 @@ pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
         .into());
     }
     if args.status {
-        return status::show(&at.folder, args.period, args.json);
+        return measure::show(&at.folder, args.period, args.json);
     }
     let there = match Journal::open(&at.folder) {
         Err(Unmade::Held(_, Some(process))) => {
@@ -204,6 +201,16 @@ pub(crate) fn main(args: &Deploy) -> Result<ExitCode, Failure> {
     deploy(args, (&text, &document, made_of), &at, (there, &again))
 }
 
+/// The deployment of a plan, to be watched.
+///
+/// # Errors
+/// If the plan cannot be read, or nothing of its rack is deployed.
+pub(crate) fn deployed(plan: &str) -> Result<Deployed, Failure> {
+    let (_, document) = document(plan, &Disk::default())?;
+    let made_of = document.made_of.ok_or_else(|| unknown_files(plan))?;
+    Deployed::open(&Home::of(&made_of.topology)?.folder)
+}
+
 /// Takes back what was installed: entries first, so that nothing is handed to servers that are gone.
 fn take_back(journal: Journal, at: &Home, args: &Deploy) -> Result<(), Failure> {
     if Path::new(&at.topology()).exists() {
@@ -218,12 +225,16 @@ fn take_back(journal: Journal, at: &Home, args: &Deploy) -> Result<(), Failure> 
     Ok(())
 }
 
+fn unknown_files(path: &str) -> String {
+    format!("{path}: it does not say which files it was made of: write it anew with `catena place … -o`")
+}
+
 /// Reads a plan that was written: its text, and what that says.
-fn document(args: &Deploy) -> Result<(String, Document), Failure> {
+fn document(plan: &str, disk: &Disk) -> Result<(String, Document), Failure> {
     let mut sources = Sources::new();
-    let file = args.limits.disk().configuration(&mut sources, &args.plan)?;
+    let file = disk.clone().configuration(&mut sources, plan)?;
     let text = sources.text(file).to_string();
-    let document = serde_json::from_str(&text).map_err(|why| format!("{}: {why}", args.plan))?;
+    let document = serde_json::from_str(&text).map_err(|why| format!("{plan}: {why}"))?;
     Ok((text, document))
 }
 
@@ -334,11 +345,12 @@ fn deploy(
         _ => BTreeMap::new(),
     };
     let text_of = |state: &State, tags| rack::text(&task.rack, &joint, state, tags);
+    let none = BTreeMap::new();
     let made = compiled(at, &joint, &text_of(&state, &known), &args.limits);
     let (loaded, of, compiled) = match made {
         // There may be too few numbers.
         Err(_) if !known.is_empty() => {
-            compiled(at, &joint, &text_of(&state, &BTreeMap::new()), &args.limits)?
+            compiled(at, &joint, &text_of(&state, &none), &args.limits)?
         }
         made => made?,
     };

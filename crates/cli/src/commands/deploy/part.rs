@@ -95,8 +95,8 @@ pub(super) fn parts(
     let tags = compiled.tags(graph);
     let of_port = |port: u32| site.servers.iter().position(|of| of.number == port);
     for part in &compiled.parts {
-        for program in &part.offload.continuations {
-            let Some(tag) = program.continuation else { continue };
+        for &tag in part.offload.handoffs.keys() {
+            let Some(program) = part.offload.goes_on(&part.program, tag) else { continue };
             let port = compiled.servers.handoffs.get(&tag).copied().unwrap_or(compiled.cores);
             let Some(of) = of_port(port).and_then(|server| parts.get_mut(server)) else { continue };
             of.tags.insert(tag.0, means(&tags, tag));
