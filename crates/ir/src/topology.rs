@@ -511,7 +511,11 @@ impl Reading<'_> {
             // IEEE 802.1Q §9.6: neither 0 nor 4,095 is a VLAN.
             if !(1..=4094).contains(&number.value) {
                 let message = format!("{} is no tag's number", number.value);
-                self.errors.wrong(&number, message, Some("tags are numbered from 1 to 4094".into()));
+                self.errors.wrong(
+                    &number,
+                    message,
+                    Some("tags are numbered from 1 to 4094".into()),
+                );
             }
             topology.tags.insert(name, number.value);
         }
@@ -672,11 +676,7 @@ wires:
                 "    cores: 2\n    keep: 3\n    clock: 1 GHz\n    ports:\n      eth0",
                 "rack.yaml:11: 3 of 2 cores are kept",
             ),
-            (
-                "wires:",
-                "tags: { a: 1, b: 4095 }\nwires:",
-                "rack.yaml:15: 4095 is no tag's number",
-            ),
+            ("wires:", "tags: { a: 1, b: 4095 }\nwires:", "rack.yaml:15: 4095 is no tag's number"),
             (
                 "wan: tor.wan",
                 "wan: tor.up",

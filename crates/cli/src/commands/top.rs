@@ -211,18 +211,16 @@ impl Watched {
                     false => show(&rates),
                 }))
             }
-            Self::Rack(rack) => {
-                rack.next(as_json, |servers| {
-                    let mut table = Table::titled(&[&["server"], &CORES[..]].concat());
-                    for (server, cores) in servers {
-                        for core in *cores {
-                            let cells = [server.to_string()].into_iter().chain(of_core(core));
-                            table.cells(cells.collect());
-                        }
+            Self::Rack(rack) => rack.next(as_json, |servers| {
+                let mut table = Table::titled(&[&["server"], &CORES[..]].concat());
+                for (server, cores) in servers {
+                    for core in *cores {
+                        let cells = [server.to_string()].into_iter().chain(of_core(core));
+                        table.cells(cells.collect());
                     }
-                    table.render()
-                })
-            }
+                }
+                table.render()
+            }),
         }
     }
 }

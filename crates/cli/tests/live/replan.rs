@@ -132,7 +132,10 @@ const PROBE: &str = "  - name: probe
 ";
 
 fn manifest(chains: &[&str]) -> String {
-    format!("{HEAD}functions: {{ nat: {{ cycles: 1000 }}, rules: {{ cycles: 100 }} }}\nchains:\n{}", chains.concat())
+    format!(
+        "{HEAD}functions: {{ nat: {{ cycles: 1000 }}, rules: {{ cycles: 100 }} }}\nchains:\n{}",
+        chains.concat()
+    )
 }
 
 /// A plan of other chains, in which a chain's functions on cores are on this server, with one core each.
@@ -255,7 +258,7 @@ fn what_does_not_change_is_left_alone_and_what_changes_loses_no_packet() {
     assert!(all["s1"] > 0.0, "{all:?}");
     let mut top = Command::new(CATENA.0);
     let told = run(top.args(["top", "--once", "--interval", "0.2", "--deployed"]).arg(&next));
-    for text in ["\nnat-8 ", "\nrouter ", "\nserver ", "\ns3 ", "cores busy"] {
+    for text in [" nat-8 ", " router ", " server ", " s3 ", "cores busy"] {
         assert!(told.contains(text), "{text}: {told}");
     }
 

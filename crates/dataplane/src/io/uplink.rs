@@ -183,7 +183,8 @@ impl Shared {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        let is_empty = |all: &[(VecDeque<Packet>, _)]| all.get(wire).is_none_or(|own| own.0.is_empty());
+        let is_empty =
+            |all: &[(VecDeque<Packet>, _)]| all.get(wire).is_none_or(|own| own.0.is_empty());
         if is_empty(&self.waiting) {
             self.look();
             let ended = self.device.receive(burst, &mut self.received, pool);
@@ -417,7 +418,11 @@ mod tests {
         pool.recycle_all(&mut batch);
         assert_eq!(third.receive(3, &mut batch, &mut pool), Ok(Received::More));
         assert_eq!(batch.iter().map(|packet| packet.data()[14]).collect::<Vec<_>>(), [2]);
-        let known = Uplink { interface: InterfaceSpec { name: "x".into(), mode: None, batch: None, shared: false }, wires, wire: "a".into() };
+        let known = Uplink {
+            interface: InterfaceSpec { name: "x".into(), mode: None, batch: None, shared: false },
+            wires,
+            wire: "a".into(),
+        };
         assert!(known.other("c").is_some() && known.other("d").is_none());
     }
 

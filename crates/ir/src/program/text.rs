@@ -57,7 +57,12 @@ impl Program {
     pub fn text<'a>(&'a self, graph: &'a Graph) -> impl Display + 'a {
         let names = self.elements().into_iter();
         let name = |node: NodeId| Some((node, graph.nodes.get(node)?.name.as_str()));
-        Text { program: self, names: names.filter_map(name).collect(), has_comments: true, is_portable: false }
+        Text {
+            program: self,
+            names: names.filter_map(name).collect(),
+            has_comments: true,
+            is_portable: false,
+        }
     }
 
     /// The same by names that are at hand otherwise.
@@ -106,7 +111,8 @@ impl Program {
 impl Display for Program {
     /// Elements are numbers, since their names are not at hand, and fields have no names; see [`Program::text`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Text { program: self, names: BTreeMap::new(), has_comments: false, is_portable: false }.fmt(f)
+        Text { program: self, names: BTreeMap::new(), has_comments: false, is_portable: false }
+            .fmt(f)
     }
 }
 
@@ -418,7 +424,9 @@ impl Printer<'_> {
             f.write_str(if rule.cubes.is_empty() { "false" } else { "" })?;
             write!(f, " arm {}", rule.arm)?;
             match rule.span {
-                Some(span) if !self.is_portable => writeln!(f, " span {}: {}..{}", span.file.0, span.start, span.end)?,
+                Some(span) if !self.is_portable => {
+                    writeln!(f, " span {}: {}..{}", span.file.0, span.start, span.end)?
+                }
                 _ => writeln!(f)?,
             }
         }
@@ -874,9 +882,8 @@ s4: exit visited [0] #0, [2] #1
 "#;
         assert_eq!(program.to_string(), expected);
         // By names, it is the same with another number, and with the parts of sums in another order.
-        let portable = |program: &Program| {
-            program.portable_text(|node| ["rt", "nat"][node]).to_string()
-        };
+        let portable =
+            |program: &Program| program.portable_text(|node| ["rt", "nat"][node]).to_string();
         let mut other = program.clone();
         other.continuation = Some(Continuation(7));
         other.terms[4] = Term::Binary(BinaryOp::Add, t(2), t(5));

@@ -32,7 +32,8 @@ impl<'a> Joint<'a> {
             ]);
         }
         let takes: Vec<Vec<Taken>> = chains.iter().map(|chain| taken(&chain.traffic)).collect();
-        let mut seats = Seats { task, wrong: Vec::new(), return_paths: BTreeMap::new(), runs: BTreeMap::new() };
+        let mut seats =
+            Seats { task, wrong: Vec::new(), return_paths: BTreeMap::new(), runs: BTreeMap::new() };
         let of = |(at, placed)| seats.chain(at, placed);
         let back: Vec<Vec<Back>> = plan.chains.iter().enumerate().map(of).collect();
         let Seats { wrong, runs, .. } = seats;

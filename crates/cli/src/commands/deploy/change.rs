@@ -50,7 +50,8 @@ impl Change {
         let taken: Vec<usize> =
             before.servers.iter().filter(stays).flat_map(|of| of.cpus.clone()).collect();
         let free = worker::cpus().iter().filter(|cpu| !taken.contains(cpu)).count();
-        let new: usize = state.servers.iter().filter(|of| !runs(of)).map(|of| of.cores.max(1)).sum();
+        let new: usize =
+            state.servers.iter().filter(|of| !runs(of)).map(|of| of.cores.max(1)).sum();
         let free = free.saturating_sub(new);
         let renumbered = state.is_renumbered(before);
         let (io, folder) = (state.io != before.io, state.folder != before.folder);
@@ -81,9 +82,7 @@ impl Change {
             let fate = match (reason, server.part.differs(&of.part)) {
                 (Some(why), _) => Fate::Restarted(why),
                 (None, None) => Fate::Untouched,
-                (None, Some(why)) => {
-                    Fate::Swapped { is_late: server.part.is_less(&of.part), why }
-                }
+                (None, Some(why)) => Fate::Swapped { is_late: server.part.is_less(&of.part), why },
             };
             if !matches!(fate, Fate::Restarted(_)) {
                 server.goes_on(of);
@@ -184,7 +183,8 @@ impl Change {
         state: &mut State,
         (io, is_interrupted): (Option<&str>, &dyn Fn() -> bool),
     ) -> Result<(), Failure> {
-        let waiting: Vec<String> = state.servers.iter().filter(|of| of.process == 0).map(|of| of.name.clone()).collect();
+        let waiting: Vec<String> =
+            state.servers.iter().filter(|of| of.process == 0).map(|of| of.name.clone()).collect();
         if waiting.is_empty() {
             return Ok(());
         }
@@ -242,8 +242,10 @@ fn told(name: &str, why: &str, changed: &Changed) -> String {
         matches!(of.fate, StateFate::Lost | StateFate::Partly) && of.flows + of.packets > 0
     });
     for of in lost {
-        let (fate, flows) = (if of.fate == StateFate::Lost { "lost" } else { "partly lost" }, of.flows);
-        text += &format!("  {}: its state is {fate} ({flows} flows): {}\n", shown(&of.element), of.why);
+        let (fate, flows) =
+            (if of.fate == StateFate::Lost { "lost" } else { "partly lost" }, of.flows);
+        text +=
+            &format!("  {}: its state is {fate} ({flows} flows): {}\n", shown(&of.element), of.why);
     }
     text
 }

@@ -97,13 +97,15 @@ impl Measuring {
                 got.add(chain, &rates);
             }
             let unclaimed = rates.drops.iter().filter(|drop| {
-                let is_of =
-                    |chain: &Chain| drop.name.starts_with(&format!("{}/", chain.prefix));
+                let is_of = |chain: &Chain| drop.name.starts_with(&format!("{}/", chain.prefix));
                 !self.state.chains.iter().any(is_of)
             });
             let unclaimed: f64 = unclaimed.map(|drop| drop.dropped).sum();
             if unclaimed > 0.0 {
-                lines.push(format!("{}: {unclaimed:.0} frames a second are no chain's", server.name));
+                lines.push(format!(
+                    "{}: {unclaimed:.0} frames a second are no chain's",
+                    server.name
+                ));
             }
             servers.push((server, rates.cores));
         }
@@ -150,9 +152,7 @@ impl Measured {
             })
         };
         let chains: Vec<_> = state.chains.iter().zip(&self.chains).map(chain).collect();
-        let load = |(server, cores): &(Server, Vec<CoreRates>)| {
-            json!({"name": server.name, "planned_cores": server.cores, "cores": cores})
-        };
+        let load = |(server, cores): &(Server, Vec<CoreRates>)| json!({"name": server.name, "planned_cores": server.cores, "cores": cores});
         let load: Vec<_> = self.servers.iter().map(load).collect();
         json!({"chains": chains, "servers": self.lines, "load": load, "wrong": self.wrong})
     }
@@ -392,8 +392,8 @@ fn verdict(chain: &Chain, got: &Got) -> (bool, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::part::Part;
+    use super::*;
 
     fn function(name: &str, on: Option<&str>) -> Function {
         let (name, on) = (name.to_string(), on.map(Into::into));

@@ -226,7 +226,9 @@ fn take_back(journal: Journal, at: &Home, args: &Deploy) -> Result<(), Failure> 
 }
 
 fn unknown_files(path: &str) -> String {
-    format!("{path}: it does not say which files it was made of: write it anew with `catena place … -o`")
+    format!(
+        "{path}: it does not say which files it was made of: write it anew with `catena place … -o`"
+    )
 }
 
 /// Reads a plan that was written: its text, and what that says.
@@ -349,9 +351,7 @@ fn deploy(
     let made = compiled(at, &joint, &text_of(&state, &known), &args.limits);
     let (loaded, of, compiled) = match made {
         // There may be too few numbers.
-        Err(_) if !known.is_empty() => {
-            compiled(at, &joint, &text_of(&state, &none), &args.limits)?
-        }
+        Err(_) if !known.is_empty() => compiled(at, &joint, &text_of(&state, &none), &args.limits)?,
         made => made?,
     };
     state.tags = part::tags(&loaded, &of, &compiled);

@@ -33,9 +33,8 @@ impl Meaning {
         let same = |(tag, means): (&Continuation, &String)| {
             self.tags.get(tag).is_none_or(|known| known == means)
         };
-        let at_same = |(wire, port): (&String, &u32)| {
-            self.ports.get(wire).is_none_or(|known| known == port)
-        };
+        let at_same =
+            |(wire, port): (&String, &u32)| self.ports.get(wire).is_none_or(|known| known == port);
         other.tags.iter().all(same) && other.ports.iter().all(at_same)
     }
 }
