@@ -255,12 +255,15 @@ impl Divided {
 fn on_a_core(case: &Case, compiled: &Compiled, names: Vec<String>, frames: Vec<Vec<u8>>) -> Run {
     let wire = |(name, port): (&String, u16)| {
         let part = compiled.parts.iter().find(|part| part.wires.first() == Some(name));
-        let numbers = || part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0);
-        Wire { name: name.clone(), port, tags: numbers().collect() }
+        let numbers = part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0);
+        Wire { name: name.clone(), port, tags: numbers.collect() }
     };
     let wires: Vec<Wire> = names.iter().zip(1..).map(wire).collect();
     let frames = Arc::new(Frames::raw(frames));
-    let open = wires_behind(Box::new(Line(Source::new(Arc::clone(&frames)))), Arc::new(Wires::new(&wires)));
+    let open = wires_behind(
+        Box::new(Line(Source::new(Arc::clone(&frames)))),
+        Arc::new(Wires::new(&wires)),
+    );
     let cut: Cut = Arc::new(on_cores(compiled));
     Run::of(case, &frames, &mut Uplinked { names, open }, Some(cut))
 }
