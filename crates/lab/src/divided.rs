@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
-use codegen::{Lack, Target};
+use codegen::Lack;
 use compiler::Chain;
-use compiler::partition::{self, Compiled, NotCompiled, Site, Trust, Wires};
+use compiler::library::Function;
+use compiler::partition::{self, Compiled, NotCompiled, Wires};
 use engine::{Closed, Disk};
 use ir::model::Block;
 use ir::program::{End, Step};
 use ir::{Model, Op, Port, Sources};
+
+use crate::front::Front;
+use crate::live::Catena;
 
 /// A chain of a file, and what its elements mean.
 pub struct Loaded {
@@ -90,18 +95,30 @@ impl Loaded {
         Self { chain, wires, models }
     }
 
-    /// Divides it. `None` if there is nothing that a device could be given.
+    /// Reads the example of a network function of the library, which is written to a folder with what it reads.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn example(catena: Catena, function: &Function, folder: &Path) -> Self {
+        let folder = folder.join(function.name);
+        let mut command = Command::new(catena.0);
+        let made = command.args(["nfs", function.name, "--output"]).arg(&folder).output();
+        assert!(made.is_ok_and(|made| made.status.success()), "{}", function.name);
+        Self::read(&folder.join(function.file))
+    }
+
+    /// Divides it. `None` if there is nothing that the device could be given.
     ///
     /// # Panics
     /// If what the device is given is not understood.
-    pub fn divide(&self, target: &dyn Target, trust: &[Trust]) -> Option<Compiled> {
+    pub fn divide(&self, front: Front) -> Option<Compiled> {
         let Self { chain: Chain { graph, .. }, models, wires } = self;
-        let site = Site::numbered(wires, trust);
         let origin = |node: usize, _| graph.nodes[node].name.clone();
+        let (target, site) = (front.target(), front.site(wires));
         match partition::compile(graph, models, wires, target, &site, &origin, None) {
             Ok(compiled) => Some(compiled),
             Err(NotCompiled::NoWires) => None,
-            Err(why) => panic!("{}: {why}", target.label()),
+            Err(why) => panic!("{}: {why}", front.target),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codegen::Target;
 use compiler::partition::{Division, NotCompiled, Part, Site, Trust, Wires, divide};
 use engine::session::Cut;
 use ir::program::Continuation;
@@ -59,16 +60,23 @@ impl Front {
         wires: &Wires,
         origin: &dyn Fn(NodeId, Option<Span>) -> String,
     ) -> Result<Division, NotCompiled> {
-        let target = codegen::target(self.target).expect("a target");
+        divide(programs, wires, self.target(), &self.site(wires), origin, None)
+    }
+
+    pub(crate) fn target(self) -> &'static dyn Target {
+        codegen::target(self.target).expect("a target")
+    }
+
+    /// Where it stands: each wire has a port.
+    pub(crate) fn site(self, wires: &Wires) -> Site {
         let all = Trust::ALL.map(|of| of.1);
-        let site = Site::numbered(wires, if self.trusting { &all } else { &[] });
-        divide(programs, wires, target, &site, origin, None)
+        Site::numbered(wires, if self.trusting { &all } else { &[] })
     }
 
     /// Whether a packet is the one that was wanted, perhaps with padding behind it that a short frame had (IEEE 802.3
     /// §3.2.8), if the device cannot cut it.
     pub fn is_same(self, wanted: &[u8], got: &[u8]) -> bool {
-        let cuts = codegen::target(self.target).is_some_and(codegen::Target::cuts);
+        let cuts = codegen::target(self.target).is_some_and(Target::cuts);
         got == wanted || !cuts && got.starts_with(wanted) && got.len() <= PADDED
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use compiler::partition::{self, Compiled, Trust, on_cores};
+use compiler::partition::{self, Compiled, on_cores};
 use dataplane::ProgramUse;
 use dataplane::clock::RealClock;
 use dataplane::io::{self, Wire, Wires, wires_behind};
@@ -13,6 +13,7 @@ use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use engine::session::{Cut, Path as Execution};
 use lab::divided::Loaded;
+use lab::front::Front;
 use net::{Batch, Pool};
 
 use crate::in_kernel;
@@ -30,14 +31,6 @@ pub(crate) struct Case {
     /// The device or file that they come from.
     pub(crate) wire: String,
     pub(crate) frames: Vec<Vec<u8>>,
-}
-
-/// What a device is.
-#[derive(Clone, Copy)]
-pub(crate) struct Front {
-    pub(crate) target: &'static str,
-    /// What it is trusted in.
-    pub(crate) trust: &'static [Trust],
 }
 
 /// What cores do for a case.
@@ -222,8 +215,7 @@ struct Divided {
 impl Divided {
     /// `None` if the device cannot be given anything of the case's wire.
     fn of(case: &Case, loaded: &Loaded, front: &Front) -> Option<Self> {
-        let target = codegen::targets().iter().find(|of| of.label() == front.target);
-        let compiled = loaded.divide(*target.expect("a target"), front.trust)?;
+        let compiled = loaded.divide(*front)?;
         let entry = compiled.parts.iter().position(|part| part.wires.contains(&case.wire))?;
         let part = &compiled.parts[entry];
         let (frames, [done, decided, in_a_row]) = handed(part, &case.frames);

@@ -1,11 +1,10 @@
 //! Metron's table 1: which network functions devices can be given, found by dividing the examples of the library.
 
 use std::path::Path;
-use std::process::Command;
 
 use compiler::library::{FUNCTIONS, find};
-use compiler::partition::Trust;
 use lab::divided::{Extent, Loaded, Taken};
+use lab::front::Front;
 
 use crate::CATENA;
 use crate::paper::Page;
@@ -36,17 +35,12 @@ type Row = Vec<[Option<Taken>; 2]>;
 
 fn row(name: &str, folder: &Path) -> Row {
     let function = find(name).unwrap_or_else(|| panic!("the library has no {name}"));
-    let folder = folder.join(name);
-    let mut command = Command::new(CATENA.0);
-    let made = command.args(["nfs", name, "--output"]).arg(&folder).output();
-    assert!(made.is_ok_and(|made| made.status.success()), "{name}");
-    let loaded = Loaded::read(&folder.join(function.file));
-    let trusts = [&[][..], &Trust::ALL.map(|of| of.1)[..]];
-    let taken = |target: &&'static dyn codegen::Target| {
-        let of = |trust| loaded.divide(*target, trust).map(|made| loaded.taken(&made));
-        trusts.map(of)
+    let loaded = Loaded::example(CATENA, function, folder);
+    let taken = |target: &'static str| {
+        let front = |trusting| Front { target, trusting };
+        [false, true].map(|trusting| Some(loaded.taken(&loaded.divide(front(trusting))?)))
     };
-    codegen::targets().iter().map(taken).collect()
+    codegen::targets().iter().map(|target| taken(target.label())).collect()
 }
 
 fn cell(taken: &[Option<Taken>; 2]) -> String {

@@ -1,9 +1,9 @@
 //! What cores do for the chains of SNF's figures 7.14 to 7.16, of Metron's figures 6 and 7 and of the examples, alone and behind devices.
 
-use compiler::partition::Trust;
+use lab::front::Front;
 
 use crate::cases::{Cases, RULES};
-use crate::cores::{Behind, Case, Front, Loads, measure};
+use crate::cores::{Behind, Case, Loads, measure};
 use crate::paper::{Page, thousands};
 use crate::support::Spread;
 
@@ -14,9 +14,8 @@ pub(crate) struct Effort {
     pub(crate) packets: u64,
 }
 
-const ALL: &[Trust] = &[Trust::Lengths, Trust::IpChecksum, Trust::IpOptions, Trust::Mtu];
 const FRONTS: [Front; 2] =
-    [Front { target: "ovs", trust: ALL }, Front { target: "ebpf", trust: &[] }];
+    [Front { target: "ovs", trusting: true }, Front { target: "ebpf", trusting: false }];
 
 /// Bytes of frames.
 const SIZE: usize = 64;

@@ -28,6 +28,7 @@ const FRAMES: usize = 2000;
 const DIFFERENT: usize = 200;
 /// How long a frame is waited for.
 const PATIENCE: Duration = Duration::from_millis(20);
+
 /// Median and 99th percentile of each round, in microseconds.
 #[derive(Default)]
 pub(crate) struct Latency {

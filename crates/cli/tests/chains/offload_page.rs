@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use compiler::library::{FUNCTIONS, find};
-use compiler::partition::Trust;
 use lab::divided::{Extent, Loaded};
+use lab::front::Front;
+use lab::live::Catena;
 
 const TARGET: &str = "ovs";
 
@@ -32,20 +32,15 @@ fn the_page_has_what_switches_do_of_network_functions() {
     let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/offload.md"));
     let page = fs::read_to_string(page).expect("the page");
     let cells = cells(&page);
-    let target = codegen::targets().iter().find(|of| of.label() == TARGET).expect("the target");
     let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("offload-page");
     let mut faults = Vec::new();
     for function in FUNCTIONS {
-        let folder = scratch.join(function.name);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
-        command.args(["nfs", function.name, "--output"]).arg(&folder);
-        assert!(command.output().expect("it starts").status.success(), "{}", function.name);
-        let loaded = Loaded::read(&folder.join(function.file));
-        let letter = |trust: &[Trust]| {
-            let made = loaded.divide(*target, trust);
+        let loaded = Loaded::example(Catena(env!("CARGO_BIN_EXE_catena")), function, &scratch);
+        let letter = |trusting| {
+            let made = loaded.divide(Front { target: TARGET, trusting });
             made.map_or(Extent::Nothing, |made| loaded.taken(&made).extent).letter()
         };
-        let wanted = format!("{} {}", letter(&[]), letter(&Trust::ALL.map(|of| of.1)));
+        let wanted = format!("{} {}", letter(false), letter(true));
         let there = cells.iter().find(|(name, _)| *name == function.name).map(|of| of.1);
         if there != Some(&wanted) {
             faults.push(format!("{}: {wanted}, not {there:?}", function.name));
