@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use codegen::Target;
-use compiler::partition::{Division, NotCompiled, Part, Site, Trust, Wires, divide};
+use compiler::partition::{Division, NotCompiled, Part, Site, Trust, Wires, behind, divide};
 use engine::session::Cut;
-use ir::program::Continuation;
+use ir::program::{Continuation, End, Step, Term, TermId, Write};
 use ir::{Graph, NodeId, Port, Program, Span};
 use net::{Header, Packet, PacketType};
 
@@ -21,6 +21,8 @@ pub struct Front {
 /// Parts that the device itself does not hand packets off to.
 const DEVICE: Continuation = Continuation(u16::MAX);
 const PAST: Continuation = Continuation(u16::MAX - 1);
+/// What cores run, with the tag of the place where the device stopped.
+const CORES: Continuation = Continuation(u16::MAX - 2);
 
 impl Front {
     /// Divides programs between the device and cores: what was read back from the artefact comes first, and hands
@@ -86,20 +88,36 @@ const PADDED: usize = 60 + 64;
 
 /// A part as what runs one after the other. What is not as trusted goes to the whole program.
 fn together(part: Part, whole: Program, undecided: Option<Continuation>) -> Vec<Program> {
-    let Part { program, offload, device, .. } = part;
-    let from_the_start = undecided.map(|_| Program { continuation: undecided, ..program });
+    let Part { offload, device, .. } = part;
     let mut all = Vec::new();
-    match offload.sort(DEVICE, PAST) {
+    let sort = offload.sort(DEVICE, PAST);
+    let parts: Vec<Program> = offload.continuations.into_iter().map(Program::lower).collect();
+    let device = tagging(device, undecided);
+    match sort {
         Some(sort) => {
             all.push(sort);
             all.push(Program { continuation: Some(DEVICE), ..device });
-            all.push(Program { continuation: Some(PAST), ..whole });
+            all.push(Program { continuation: Some(PAST), ..whole.clone() });
         }
         None => all.push(device),
     }
-    all.extend(offload.continuations);
-    all.extend(from_the_start);
+    all.push(Program { continuation: Some(CORES), ..behind(whole, &parts) });
     all
+}
+
+/// A device's program whose packets come to cores with the tag of the place where it stopped, or with none if it did
+/// not decide anything.
+fn tagging(mut device: Program, undecided: Option<Continuation>) -> Program {
+    for at in 0..device.steps.len() {
+        let Step::Exit(exit) = &mut device.steps[at] else { continue };
+        let End::Handoff { to } = &mut exit.end else { continue };
+        let tag = if Some(*to) == undecided { 0 } else { to.0 };
+        *to = CORES;
+        let value = TermId(device.terms.len() as u32);
+        device.terms.push(Term::Const(tag.into()));
+        exit.writes.carried.push(Write { offset: 0, length: 2, value });
+    }
+    device.normal()
 }
 
 /// The wires of a chain under test, given whose packets are frames: its own, those behind `in0`, `in1` …, which tests feed, and the

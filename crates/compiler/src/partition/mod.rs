@@ -30,7 +30,7 @@ use ir::{Base, Field, Program};
 use net::CARRIED;
 
 pub use compile::{Compiled, Divided, DividedPath, Division, Part, Share, compile, divide};
-pub use cores::{TAG, on_cores};
+pub use cores::{TAG, behind, on_cores};
 pub use counts::{Counted, Credit};
 pub use leases::{Lessor, lessors};
 pub use not_compiled::{NotCompiled, Origin};
