@@ -265,6 +265,13 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
     /// The device's.
     pub fn take(&mut self) -> Result<(usize, Received), String> {
         let burst = self.device.burst().unwrap_or(BURST);
+        if self.wake == Some(Wake::Polled)
+            && let Some(count) = self.look(burst)?
+        {
+            self.counting.settle();
+            self.collect();
+            return Ok((count, Received::More));
+        }
         let received = self.device.receive(burst, &mut self.batch, &mut self.pool)?;
         self.collect();
         let count = self.batch.len();
@@ -282,8 +289,26 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
                 self.counting.take(packet.data(), recorded.unwrap_or(now), arrival);
                 self.pool.recycle(packet);
             }
+            self.counting.settle();
         }
         Ok((count, received))
+    }
+
+    /// Counts frames where they lie, if the device shows them there; how many.
+    fn look(&mut self, burst: usize) -> Result<Option<usize>, String> {
+        let Self { device, clocks, counting, .. } = self;
+        // All of a batch came by the time of the first.
+        let (mut monotonic, mut realtime) = (None, None);
+        device.receive_each(burst, &mut |frame| {
+            let now = *monotonic.get_or_insert_with(|| clocks.monotonic.now());
+            counting.take(frame, now, |clock| match clock {
+                StampClock::Relative => None,
+                StampClock::Monotonic => Some(now),
+                StampClock::Realtime => {
+                    Some(*realtime.get_or_insert_with(|| clocks.realtime.now()))
+                }
+            });
+        })
     }
 
     fn collect(&mut self) {
@@ -391,6 +416,8 @@ pub(crate) struct Counting {
     times: Option<(u64, u64)>,
     streams: BTreeMap<u8, Stream>,
     latencies: Histogram<u64>,
+    /// A latency that is not recorded yet, and how many packets had it.
+    same: (u64, u64),
     clocks: Vec<StampClock>,
     early: u64,
     other_clock: u64,
@@ -413,6 +440,7 @@ impl Counting {
             times: None,
             streams: BTreeMap::new(),
             latencies: latencies(),
+            same: (0, 0),
             clocks: Vec::new(),
             early: 0,
             other_clock: 0,
@@ -444,7 +472,12 @@ impl Counting {
     }
 
     /// Counts a frame that came at a time.
-    fn take(&mut self, frame: &[u8], time: u64, arrival: impl Fn(StampClock) -> Option<u64>) {
+    fn take(
+        &mut self,
+        frame: &[u8],
+        time: u64,
+        mut arrival: impl FnMut(StampClock) -> Option<u64>,
+    ) {
         self.packets += 1;
         self.bytes += frame.len() as u64;
         let (first, last) = self.times.get_or_insert((time, time));
@@ -464,7 +497,22 @@ impl Counting {
         match arrival(stamp.clock) {
             None => self.other_clock += 1,
             Some(arrival) if arrival + TRUNCATED <= stamp.due => self.early += 1,
-            Some(arrival) => self.latencies.saturating_record(arrival.saturating_sub(stamp.due)),
+            Some(arrival) => {
+                let latency = arrival.saturating_sub(stamp.due);
+                if self.same.0 != latency {
+                    self.settle();
+                    self.same.0 = latency;
+                }
+                self.same.1 += 1;
+            }
+        }
+    }
+
+    /// Records the latency that the last packets had in common: those of a burst do, which were due at once and came at once.
+    fn settle(&mut self) {
+        let (latency, count) = std::mem::take(&mut self.same);
+        if count > 0 {
+            self.latencies.saturating_record_n(latency, count);
         }
     }
 
@@ -484,6 +532,7 @@ impl Counting {
     }
 
     fn report(mut self, expected: &Expected, is_capture: bool) -> Receipt {
+        self.settle();
         // Of a stream that was sent, all may be lost.
         for number in expected.streams.keys() {
             self.streams.entry(*number).or_insert_with(Stream::new);

@@ -246,11 +246,11 @@ impl Schedule {
 /// Frames that are prepared before they are due, and given to a device at a time unless a plan says another number.
 pub const BURST: usize = 64;
 /// From the start until the first packet can be due, in nanoseconds.
-const LEAD: u64 = 1_000_000;
+pub(crate) const LEAD: u64 = 1_000_000;
 /// The longest wait in one piece, in nanoseconds: it is looked then whether to stop.
-const LOOK: u64 = 10_000_000;
+pub(crate) const LOOK: u64 = 10_000_000;
 /// How much longer than a load lasts, at least, a sender may take for it, in nanoseconds.
-const OVERTIME: u64 = 1_000_000_000;
+pub(crate) const OVERTIME: u64 = 1_000_000_000;
 
 /// Sends frames, each when it is due by `time`. Without a time they are written at once, with the times at which they were
 /// due from 0 on.
@@ -465,7 +465,7 @@ impl<'a, 's> Sender<'a, 's> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
@@ -476,7 +476,13 @@ mod tests {
     use super::*;
 
     /// Time that passes as the device has it, and when it is waited for.
-    struct Passing(std::sync::atomic::AtomicU64);
+    pub(crate) struct Passing(std::sync::atomic::AtomicU64);
+
+    impl From<u64> for Passing {
+        fn from(begin: u64) -> Self {
+            Self(begin.into())
+        }
+    }
 
     impl Passing {
         fn pass(&self, nanoseconds: u64) {

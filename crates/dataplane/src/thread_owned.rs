@@ -79,7 +79,10 @@ impl<T: Send + 'static> Lender for Shared<T> {
 
     fn give_back(&self, value: Box<dyn Any>) {
         *self.free() = value.downcast().ok();
-        self.freed.notify_one();
+        // Who waits says so before it locks, so that it finds the value or is counted here. To wake nobody is a system call, too.
+        if self.is_wanted() {
+            self.freed.notify_one();
+        }
     }
 }
 

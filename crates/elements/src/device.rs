@@ -114,6 +114,19 @@ pub trait Device {
         pool: &mut Pool,
     ) -> Result<Received, String>;
 
+    /// Shows up to `burst` frames that are there, where they lie, and has done with them; how many these were. Nothing
+    /// from a device that cannot do so: then [`Device::receive`] has them.
+    ///
+    /// # Errors
+    /// As [`Device::receive`].
+    fn receive_each(
+        &mut self,
+        _burst: usize,
+        _read: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<usize>, String> {
+        Ok(None)
+    }
+
     /// Sends the packets of the batch and recycles them. The last of them stay in the batch when
     /// there is no room for them now; some may be lost, of which [`Device::next_event`] tells.
     ///
@@ -133,6 +146,25 @@ pub trait Device {
         let taken = batch.len().saturating_sub(copies.len());
         pool.recycle_all(&mut copies);
         Ok(taken)
+    }
+
+    /// Fills memory of the device's own with copies of a frame, which [`Device::send_prepared`] sends without copying them
+    /// again. Whether the device has such memory.
+    fn prepare_copies(&mut self, _frame: &[u8]) -> bool {
+        false
+    }
+
+    /// Sends up to `count` of the prepared copies, each after `write` has changed it; of how many the device had room is
+    /// returned. Those that were changed and not sent come first at the next call, and are not changed again.
+    ///
+    /// # Errors
+    /// A message.
+    fn send_prepared(
+        &mut self,
+        _count: usize,
+        _write: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<usize, String> {
+        Ok(0)
     }
 
     /// The same device for another chain of the same worker, where several chains may hold it. The

@@ -22,11 +22,11 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::Carrier;
-use super::frame::{Endless, Endpoint, PORT, SIZES, is_from, template, turn_back};
-use crate::arrivals::Arrivals;
+use super::frame::{Endpoint, PORT, SIZES, is_from, template, turn_back};
+use super::trains::{Departed, Load, Trains};
 use crate::receive::{Expected, Receipt, Receiver, StreamReport};
 use crate::report::Percentiles;
-use crate::send::{Lost, Pace, Plan, Sender, Sent, Source, Step, Turns, send};
+use crate::send::{self, Lost, Step};
 use crate::stamp::{HostClock, Stamp, StampClock};
 use crate::statistics::latencies;
 
@@ -435,16 +435,17 @@ impl Application<'_> {
     }
 
     /// What is sent, and when.
-    fn plan(&self) -> Plan {
-        let Options { rate, burst, seconds, .. } = self.options;
-        Plan {
-            pace: Pace::Rate(rate.unwrap_or(UNREACHED), Arrivals::Trains(*burst as u32), 1),
-            count: None,
-            seconds: *seconds,
-            stamp: Some((StampClock::Monotonic, self.options.stream)),
-            turns: Turns::default(),
+    fn load(&self) -> Result<Load, String> {
+        let Options { local, remote, size, touches, rate, burst, seconds, stream, .. } =
+            self.options;
+        Ok(Load {
+            frame: template(local, remote, *size)?,
+            stream: *stream,
+            rate: rate.unwrap_or(UNREACHED),
             burst: *burst,
-        }
+            seconds: *seconds,
+            touches: *touches,
+        })
     }
 
     /// So many packets of its stream.
@@ -459,19 +460,14 @@ impl Application<'_> {
         Counted { device, done: Rc::default(), yields: self.options.polling == Polling::Yield }
     }
 
-    fn frames(&self) -> Result<Endless, String> {
-        let Options { local, remote, size, touches, .. } = self.options;
-        Ok(Endless { frame: template(local, remote, *size)?, touches: *touches, count: 0 })
-    }
-
     /// What was sent. Packets that were due count as attempted, whether or not there was time for them.
-    fn sent(&self, sent: &Sent) -> Outcome {
+    fn sent(&self, sent: &Departed) -> Outcome {
         let due = self.options.rate.zip(self.options.seconds).map(|(rate, s)| (rate * s) as u64);
         let due = due.filter(|_| !(self.is_stopped)()).unwrap_or(0);
         Outcome {
             attempted: sent.packets.max(due),
             sent: sent.packets.saturating_sub(Lost::sum(&sent.lost)),
-            seconds: sent.seconds.unwrap_or_default(),
+            seconds: sent.seconds,
             notices: sent.notices.clone(),
             ..Outcome::default()
         }
@@ -479,10 +475,6 @@ impl Application<'_> {
 
     /// The sender.
     fn send(mut self) -> Result<Outcome, String> {
-        let mut frames = Some(self.frames()?);
-        let mut open = || frames.take().map(|f| Box::new(f) as Box<dyn Device>).ok_or_else(once);
-        let mut source = Source::new(&mut open)?;
-        let plan = self.plan();
         // Where no rate is asked for, all is due at once, and time decides when it ends.
         let end = self.options.seconds.filter(|_| self.options.rate.is_none());
         let end = end.map(|seconds| self.clock.now() + (seconds * 1e9) as u64);
@@ -495,7 +487,21 @@ impl Application<'_> {
             }
             self.next_order().0 || end.is_some_and(|end| self.clock.now() >= end)
         };
-        let sent = send(&mut output, &mut source, &plan, Some(&self.clock), &is_over)?;
+        let mut trains = Trains::new(self.load()?, &self.clock);
+        let mut steps = 0u32;
+        loop {
+            steps = steps.wrapping_add(1);
+            match trains.step(&mut output)? {
+                Step::Sent if !steps.is_multiple_of(STEPS) => continue,
+                Step::Sent => {}
+                Step::Early(due) => self.clock.wait_until(due.min(self.clock.now() + send::LOOK)),
+                Step::Done => break,
+            }
+            if is_over() || trains.is_far_behind() {
+                break;
+            }
+        }
+        let sent = trains.finish(&mut output)?;
         // What the kernel has not sent yet it drops with the socket.
         let begin = self.clock.now();
         while !self.interfaces.is_sent(0) && self.clock.now() - begin < IDLE {
@@ -557,15 +563,11 @@ impl Application<'_> {
 
     /// The client.
     fn ask(mut self) -> Result<Outcome, String> {
-        let mut frames = Some(self.frames()?);
-        let mut open = || frames.take().map(|f| Box::new(f) as Box<dyn Device>).ok_or_else(once);
-        let mut source = Source::new(&mut open)?;
-        let plan = self.plan();
         let input = std::mem::replace(&mut self.input, Box::new(Nothing));
         let mut output = self.counted_output();
         let mut waiting = Waiting::new(&*input, self.options.polling);
         let mut receiver = Receiver::new(input);
-        let mut sender = Sender::new(&mut source, &plan, Some(&self.clock))?;
+        let mut sender = Trains::new(self.load()?, &self.clock);
         let mut last = self.clock.now();
         let (mut is_sent, mut rounds) = (false, 0u32);
         let mut seconds = Seconds::new(self.each_second, last);
@@ -693,12 +695,10 @@ impl Application<'_> {
 const BURST: usize = 256;
 /// Rounds with packets after which it is looked whether to stop.
 const ROUNDS: u32 = 1024;
+/// Trains after which a sender looks whether to stop.
+const STEPS: u32 = 16;
 /// How often a server tries to send what its device does not take.
 const PATIENCE: u32 = 1000;
-
-fn once() -> String {
-    "the source is opened once".into()
-}
 
 fn received(receipt: Receipt, stream: u8) -> Outcome {
     let of = |count: fn(&StreamReport) -> u64| -> u64 {
@@ -786,6 +786,18 @@ struct Counted {
     yields: bool,
 }
 
+impl Counted {
+    /// The device took so many packets.
+    fn took(&mut self, packets: usize) {
+        let mut done = self.done.get();
+        (done.attempted, done.sent) = (done.attempted + packets as u64, done.sent + packets as u64);
+        self.done.set(done);
+        if self.yields {
+            std::thread::yield_now();
+        }
+    }
+}
+
 impl Device for Counted {
     fn receive(
         &mut self,
@@ -799,13 +811,21 @@ impl Device for Counted {
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
         let before = batch.len();
         let sent = self.device.send(batch, pool);
-        let taken = (before - batch.len()) as u64;
-        let mut done = self.done.get();
-        (done.attempted, done.sent) = (done.attempted + taken, done.sent + taken);
-        self.done.set(done);
-        if self.yields {
-            std::thread::yield_now();
-        }
+        self.took(before - batch.len());
+        sent
+    }
+
+    fn prepare_copies(&mut self, frame: &[u8]) -> bool {
+        self.device.prepare_copies(frame)
+    }
+
+    fn send_prepared(
+        &mut self,
+        count: usize,
+        write: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<usize, String> {
+        let sent = self.device.send_prepared(count, write);
+        self.took(*sent.as_ref().unwrap_or(&0));
         sent
     }
 

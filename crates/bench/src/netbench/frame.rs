@@ -2,9 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use elements::device::{Device, Received};
 use net::wire::{EtherAddr, Ethernet, Ipv4, Udp, ether, ether_type, ip_protocol, ipv4, udp};
-use net::{Batch, Pool};
 
 use crate::stamp;
 
@@ -12,7 +10,7 @@ use crate::stamp;
 pub(super) const PORT: u16 = 9;
 
 /// Bytes in front of the payload.
-const HEADERS: usize = ether::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
+pub(super) const HEADERS: usize = ether::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
 /// Bytes of a frame, without frame check sequence: with room for a stamp, and no more than Ethernet takes.
 pub const SIZES: std::ops::RangeInclusive<usize> = HEADERS + stamp::LENGTH..=1514;
@@ -85,55 +83,18 @@ pub(crate) fn turn_back(frame: &mut [u8]) {
     }
 }
 
-/// The same frame, over and over.
-pub(crate) struct Endless {
-    pub(crate) frame: Vec<u8>,
-    /// Whether each payload is written anew, byte by byte.
-    pub(crate) touches: bool,
-    pub(crate) count: u8,
-}
-
-impl Device for Endless {
-    fn receive(
-        &mut self,
-        burst: usize,
-        batch: &mut Batch,
-        pool: &mut Pool,
-    ) -> Result<Received, String> {
-        for _ in 0..burst {
-            if self.touches {
-                self.count = self.count.wrapping_add(1);
-                let payload = self.frame.get_mut(HEADERS + stamp::LENGTH..).unwrap_or_default();
-                payload.fill(self.count);
-                let length = self.frame.len() - ether::HEADER_LEN - ipv4::HEADER_LEN;
-                if let Some(mut packet) = Ipv4::new(&mut self.frame[ether::HEADER_LEN..]) {
-                    let pseudo = packet.pseudo_header(length as u16);
-                    let datagram = Udp::new(packet.payload_mut());
-                    datagram.into_iter().for_each(|mut datagram| datagram.fill_checksum(pseudo));
-                }
-            }
-            batch.push(pool.packet(&self.frame));
-        }
-        Ok(Received::More)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        pool.recycle_all(batch);
-        Err("a source cannot be written to".into())
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::stamp::{Stamp, StampClock};
 
-    fn endpoint(number: u8) -> Endpoint {
+    pub(in super::super) fn endpoint(number: u8) -> Endpoint {
         let mac = EtherAddr([2, 0, 0, 0, 0, number]);
         Endpoint { ip: Ipv4Addr::new(198, 18, 0, number), mac }
     }
 
-    fn is_right(frame: &[u8]) -> bool {
+    /// Whether all checksums are right.
+    pub(in super::super) fn is_right(frame: &[u8]) -> bool {
         let packet = Ipv4::new_checked(&frame[14..]).unwrap();
         let datagram = Udp::new_checked(packet.payload()).unwrap();
         packet.checksum_ok()
@@ -144,21 +105,13 @@ mod tests {
     fn frames_go_there_and_back_with_right_checksums() {
         let (a, b) = (endpoint(1), endpoint(2));
         for size in [60, 64, 1500, 1514] {
-            for touches in [false, true] {
-                let frame = template(&a, &b, size).unwrap();
-                let mut source = Endless { frame, touches, count: 0 };
-                let (mut batch, mut pool) = (Batch::new(), Pool::new());
-                source.receive(3, &mut batch, &mut pool).unwrap();
-                let stamp = Stamp { clock: StampClock::Monotonic, stream: 1, sequence: 7, due: 9 };
-                for packet in batch.iter_mut() {
-                    let frame = packet.data_mut();
-                    assert!(stamp.write(frame) && is_right(frame) && frame.len() == size);
-                    assert!(is_from(frame, &a, &b) && !is_from(frame, &b, &a));
-                    turn_back(frame);
-                    assert!(is_right(frame) && is_from(frame, &b, &a));
-                    assert_eq!(Stamp::read(frame), Some(stamp));
-                }
-            }
+            let mut frame = template(&a, &b, size).unwrap();
+            let stamp = Stamp { clock: StampClock::Monotonic, stream: 1, sequence: 7, due: 9 };
+            assert!(stamp.write(&mut frame) && is_right(&frame) && frame.len() == size);
+            assert!(is_from(&frame, &a, &b) && !is_from(&frame, &b, &a));
+            turn_back(&mut frame);
+            assert!(is_right(&frame) && is_from(&frame, &b, &a));
+            assert_eq!(Stamp::read(&frame), Some(stamp));
         }
         for size in [0, 59, 1515] {
             assert!(template(&a, &b, size).unwrap_err().contains("60 to 1514"));

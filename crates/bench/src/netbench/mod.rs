@@ -21,6 +21,7 @@ mod profile;
 pub mod results;
 mod side;
 pub mod test_set;
+mod trains;
 pub mod values;
 
 use std::path::PathBuf;

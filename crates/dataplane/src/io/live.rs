@@ -173,15 +173,7 @@ impl Live {
         let frames = batch.as_mut_slice().get_mut(before..).unwrap_or_default();
         let dispatch = self.interface.dispatch();
         dispatch.sort(self.part.index, frames, self.address, &self.owned);
-        self.multiplexing.came(asked, came);
-        self.rounds = self.rounds.wrapping_add(1);
-        self.empty = if came == 0 { self.empty.wrapping_add(1) } else { 0 };
-        if self.rounds.is_multiple_of(ROUNDS) || self.empty == EMPTY_ROUNDS {
-            port.count_overruns(&mut self.losses);
-        }
-        if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) {
-            self.watch_link();
-        }
+        self.came(asked, came);
         if !self.awaited.is_empty() {
             self.park(before, batch, pool);
         }
@@ -192,6 +184,31 @@ impl Live {
             }
             result => result,
         }
+    }
+
+    /// So many frames came of those that were asked for.
+    fn came(&mut self, asked: usize, came: usize) {
+        self.multiplexing.came(asked, came);
+        self.rounds = self.rounds.wrapping_add(1);
+        self.empty = if came == 0 { self.empty.wrapping_add(1) } else { 0 };
+        let is_time = self.rounds.is_multiple_of(ROUNDS) || self.empty == EMPTY_ROUNDS;
+        if let Some(port) = self.port.as_mut().filter(|_| is_time) {
+            port.count_overruns(&mut self.losses);
+        }
+        if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) {
+            self.watch_link();
+        }
+    }
+
+    /// Shows what comes to this worker, if nothing of it is for others or put aside.
+    fn receive_each(&mut self, most: usize, read: &mut dyn FnMut(&[u8])) -> Option<usize> {
+        if self.hand_off.is_some() || !self.awaited.is_empty() || !self.parked.is_empty() {
+            return None;
+        }
+        let asked = self.multiplexing.ask(most);
+        let came = self.port.as_mut()?.receive_each(asked, read, &mut self.losses)?;
+        self.came(asked, came);
+        Some(came)
     }
 
     /// Puts aside what is of groups that are awaited.
@@ -254,7 +271,8 @@ impl Live {
         self.port.as_mut().is_none_or(|port| port.is_sent())
     }
 
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
+    /// Looks from time to time what became of the interface; whether its link carries nothing.
+    fn finds_link_off(&mut self) -> bool {
         self.sends = self.sends.wrapping_add(1);
         let is_time = self.sends.is_multiple_of(SENDS);
         match self.is_off() {
@@ -264,8 +282,12 @@ impl Live {
             false if is_time => self.watch_link(),
             false => {}
         }
+        self.is_off()
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
         // The kernel drops what an AF_XDP socket sends there, and does not say so.
-        let is_off = self.is_off();
+        let is_off = self.finds_link_off();
         let Some(port) = self.port.as_mut().filter(|_| !is_off) else {
             give_up(LINK_DOWN, batch, pool, &mut self.losses);
             return Ok(());
@@ -276,6 +298,17 @@ impl Live {
                 if is_down(&error) { Ok(()) } else { Err(error) }
             }
             Ok(()) => Ok(()),
+        }
+    }
+
+    fn send_prepared(&mut self, count: usize, write: &mut dyn FnMut(&mut [u8])) -> usize {
+        let is_off = self.finds_link_off();
+        match self.port.as_mut().filter(|_| !is_off) {
+            Some(port) => port.send_prepared(count, write, &mut self.losses),
+            None => {
+                self.losses.sent(LINK_DOWN, count as u64, 0);
+                count
+            }
         }
     }
 
@@ -431,8 +464,28 @@ impl Device for Handle {
         self.with(|live| live.receive(burst, batch, pool))
     }
 
+    fn receive_each(
+        &mut self,
+        burst: usize,
+        read: &mut dyn FnMut(&[u8]),
+    ) -> std::result::Result<Option<usize>, String> {
+        self.with(|live| Ok(live.receive_each(burst, read)))
+    }
+
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> std::result::Result<(), String> {
         self.with(|live| live.send(batch, pool))
+    }
+
+    fn prepare_copies(&mut self, frame: &[u8]) -> bool {
+        self.live.with(|live| live.port.as_mut().is_some_and(|port| port.prepare_copies(frame)))
+    }
+
+    fn send_prepared(
+        &mut self,
+        count: usize,
+        write: &mut dyn FnMut(&mut [u8]),
+    ) -> std::result::Result<usize, String> {
+        self.with(|live| Ok(live.send_prepared(count, write)))
     }
 
     fn share(&self) -> Option<Box<dyn Device + Send>> {

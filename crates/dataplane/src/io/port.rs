@@ -57,11 +57,36 @@ pub(super) trait Port {
         losses: &mut Losses,
     ) -> Result<()>;
 
+    /// Shows up to `most` frames where they lie, and has done with them; see [`elements::device::Device::receive_each`].
+    fn receive_each(
+        &mut self,
+        _most: usize,
+        _read: &mut dyn FnMut(&[u8]),
+        _losses: &mut Losses,
+    ) -> Option<usize> {
+        None
+    }
+
     /// Sends packets and recycles them; those for which there is no room now stay.
     ///
     /// # Errors
     /// The kernel's; packets that stay in the batch were not sent.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()>;
+
+    /// Fills buffers of the port's own with copies of a frame; see [`elements::device::Device::prepare_copies`].
+    fn prepare_copies(&mut self, _frame: &[u8]) -> bool {
+        false
+    }
+
+    /// Sends prepared copies; see [`elements::device::Device::send_prepared`].
+    fn send_prepared(
+        &mut self,
+        _count: usize,
+        _write: &mut dyn FnMut(&mut [u8]),
+        _losses: &mut Losses,
+    ) -> usize {
+        0
+    }
 
     /// What becomes readable when a frame comes.
     fn descriptors(&self) -> Vec<RawFd>;

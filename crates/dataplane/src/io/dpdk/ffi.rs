@@ -120,7 +120,15 @@ unsafe extern "C" {
     ) -> u16;
     fn catena_dpdk_take(mbuf: *mut Mbuf, to: *mut u8, room: u32);
     fn catena_dpdk_copy(pool: *mut c_void, bytes: *const u8, length: u32) -> *mut Mbuf;
+    fn catena_dpdk_prepare(bytes: *const u8, length: u32) -> *mut c_void;
+    fn catena_dpdk_take_prepared(
+        pool: *mut c_void,
+        mbufs: *mut *mut Mbuf,
+        count: u32,
+        length: u32,
+    ) -> c_int;
     fn catena_dpdk_give_back(mbuf: *mut Mbuf);
+    fn catena_dpdk_give_all_back(mbufs: *mut *mut Mbuf, count: u32);
     fn catena_dpdk_send(port: u16, queue: u16, mbufs: *mut *mut Mbuf, count: u16) -> u16;
     fn rte_thread_register() -> c_int;
     fn rte_thread_unregister();
@@ -244,8 +252,12 @@ impl ClosedPort {
         });
         refuse(result, said)?;
         let device = Arc::new(device);
-        let queue =
-            |number| Queue { device: Arc::clone(&device), number, mbufs: [null_mut(); MOST] };
+        let queue = |number| Queue {
+            prepared: None,
+            device: Arc::clone(&device),
+            number,
+            mbufs: [null_mut(); MOST],
+        };
         Ok((0..queues).map(queue).collect())
     }
 }
@@ -283,14 +295,46 @@ impl Drop for Device {
     }
 }
 
+/// A pool whose buffers all have the same frame in them, and those of them that are to be sent next.
+struct Prepared {
+    pool: Mempool,
+    length: usize,
+    mbufs: [*mut Mbuf; MOST],
+    /// How many of `mbufs` are to be sent.
+    waiting: usize,
+}
+
+impl Prepared {
+    /// Gives back what was to be sent; how many buffers that were.
+    fn give_back(&mut self) -> usize {
+        let waiting = std::mem::take(&mut self.waiting);
+        for &mbuf in &self.mbufs[..waiting] {
+            // SAFETY: the buffer was taken from the pool and not sent.
+            unsafe { catena_dpdk_give_back(mbuf) };
+        }
+        waiting
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        self.give_back();
+        // The device may have some still.
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(Mempool(self.pool.0));
+    }
+}
+
 /// A queue to receive from and one to send to, of the same number.
 pub(super) struct Queue {
+    /// What was prepared to be sent over and over. It goes before the device, which frees the pool.
+    prepared: Option<Box<Prepared>>,
     device: Arc<Device>,
     number: u16,
     mbufs: [*mut Mbuf; MOST],
 }
 
-// SAFETY: between calls the pointers in `mbufs` mean nothing.
+// SAFETY: between calls the pointers in `mbufs` mean nothing, and those to prepared buffers are its own, which any thread may
+// give back.
 unsafe impl Send for Queue {}
 
 impl Queue {
@@ -329,6 +373,37 @@ impl Queue {
         };
         pool.lend(batch, mbufs.iter().map(lend));
         shortest
+    }
+
+    /// Shows up to `most` frames that are there now, and gives their buffers back; how many these were.
+    pub(super) fn receive_each(&mut self, most: usize, mut read: impl FnMut(&[u8])) -> usize {
+        be_an_lcore();
+        let most = most.min(MOST) as u16;
+        let (port, all) = (self.device.port.number, self.mbufs.as_mut_ptr());
+        let (buffers, mut lent) = (self.device.pool.0, 0);
+        // SAFETY: there is room for `most` pointers; nobody else uses the queue, as it is borrowed.
+        let n =
+            unsafe { catena_dpdk_receive(port, self.number, buffers, all, most, &raw mut lent) };
+        for mbuf in &mut self.mbufs[..usize::from(n).min(MOST)] {
+            // SAFETY: the buffer was just received, and is nobody else's.
+            let Mbuf { buf_addr, data_off, nb_segs, pkt_len, data_len, .. } = unsafe { &**mbuf };
+            if *nb_segs == 1 {
+                // SAFETY: so many bytes of the buffer are the frame, and were written by who received it.
+                read(unsafe {
+                    let start = buf_addr.add(usize::from(*data_off));
+                    std::slice::from_raw_parts(start, usize::from(*data_len))
+                });
+                continue;
+            }
+            let mut whole = vec![0; *pkt_len as usize];
+            // SAFETY: there is room for the frame, whose buffers are not used any more.
+            unsafe { catena_dpdk_take(*mbuf, whole.as_mut_ptr(), whole.len() as u32) };
+            *mbuf = null_mut();
+            read(&whole);
+        }
+        // SAFETY: as above; null pointers are passed over.
+        unsafe { catena_dpdk_give_all_back(all, n.into()) };
+        usize::from(n)
     }
 
     /// Sends the first packets, as long as their lengths are among these, and recycles them: as
@@ -381,6 +456,63 @@ impl Queue {
         }
         pool.recycle_sent::<Received>(sent, batch);
         sent
+    }
+
+    /// Has a pool whose buffers have copies of a frame in them; whether there is memory for it.
+    pub(super) fn prepare(&mut self, frame: &[u8]) -> bool {
+        // SAFETY: the bytes live for the call.
+        let pool = unsafe { catena_dpdk_prepare(frame.as_ptr(), frame.len() as u32) };
+        let prepared =
+            |pool| Prepared { pool, length: frame.len(), mbufs: [null_mut(); MOST], waiting: 0 };
+        self.prepared = (!pool.is_null()).then(|| Box::new(prepared(Mempool(pool))));
+        self.prepared.is_some()
+    }
+
+    /// Sends so many prepared copies, at most [`MOST`], each after it was changed. Of how many there was room for; the others come
+    /// first next time.
+    pub(super) fn send_prepared(
+        &mut self,
+        count: usize,
+        write: &mut dyn FnMut(&mut [u8]),
+    ) -> usize {
+        be_an_lcore();
+        let (port, number) = (self.device.port.number, self.number);
+        let Some(prepared) = &mut self.prepared else { return 0 };
+        let (count, length) = (count.min(MOST), prepared.length);
+        if let Some(new @ [_, ..]) = prepared.mbufs.get_mut(prepared.waiting..count) {
+            let (to, more) = (new.as_mut_ptr(), new.len() as u32);
+            // SAFETY: there is room for as many pointers.
+            let taken =
+                unsafe { catena_dpdk_take_prepared(prepared.pool.0, to, more, length as u32) };
+            if taken == 0 {
+                for &mut mbuf in new {
+                    // SAFETY: the buffer was just taken, so that it is nobody else's, and has so many bytes, which were
+                    // written when the pool was made.
+                    write(unsafe {
+                        let start = (*mbuf).buf_addr.add(usize::from((*mbuf).data_off));
+                        std::slice::from_raw_parts_mut(start, length)
+                    });
+                }
+                prepared.waiting = count;
+            }
+        }
+        let ready = prepared.waiting.min(count);
+        let mbufs = prepared.mbufs.as_mut_ptr();
+        // SAFETY: the first buffers are nobody else's; those that are sent are let go of below. Nobody else uses the
+        // queue, as it is borrowed.
+        let sent = usize::from(unsafe { catena_dpdk_send(port, number, mbufs, ready as u16) });
+        if sent < prepared.waiting {
+            prepared.mbufs.copy_within(sent..prepared.waiting, 0);
+        }
+        prepared.waiting -= sent;
+        sent
+    }
+
+    /// Gives up what was prepared and not sent: frames and bytes.
+    pub(super) fn drop_prepared(&mut self) -> (u64, u64) {
+        let Some(prepared) = &mut self.prepared else { return (0, 0) };
+        let count = prepared.give_back();
+        (count as u64, (count * prepared.length) as u64)
     }
 
     /// Bytes of the longest frame that can be sent.

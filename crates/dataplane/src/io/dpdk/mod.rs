@@ -193,6 +193,18 @@ impl Port for Dpdk {
         Ok(())
     }
 
+    fn receive_each(
+        &mut self,
+        most: usize,
+        read: &mut dyn FnMut(&[u8]),
+        losses: &mut Losses,
+    ) -> Option<usize> {
+        Some(self.queue.receive_each(most, |frame| match frame.len() {
+            ETHERNET.. => read(frame),
+            length => losses.received(RUNT, 1, length as u64),
+        }))
+    }
+
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
         let lengths = ETHERNET..self.queue.longest() + 1;
         loop {
@@ -213,6 +225,28 @@ impl Port for Dpdk {
             recycle_first(1, batch, pool);
         }
         Ok(())
+    }
+
+    fn prepare_copies(&mut self, frame: &[u8]) -> bool {
+        (ETHERNET..=self.queue.longest()).contains(&frame.len()) && self.queue.prepare(frame)
+    }
+
+    fn send_prepared(
+        &mut self,
+        count: usize,
+        write: &mut dyn FnMut(&mut [u8]),
+        losses: &mut Losses,
+    ) -> usize {
+        let sent = self.queue.send_prepared(count, write);
+        if sent == 0 {
+            self.look(losses);
+            if !self.up {
+                let (packets, bytes) = self.queue.drop_prepared();
+                losses.sent(LINK_DOWN, packets, bytes);
+                return packets as usize;
+            }
+        }
+        sent
     }
 
     fn waiting(&mut self) -> Option<u64> {

@@ -247,6 +247,12 @@ void catena_dpdk_give_back(struct rte_mbuf *mbuf)
 	rte_pktmbuf_free(mbuf);
 }
 
+/* The same for many at a time, among which may be null pointers. */
+void catena_dpdk_give_all_back(struct rte_mbuf **mbufs, uint32_t count)
+{
+	rte_pktmbuf_free_bulk(mbufs, count);
+}
+
 /* Copies bytes into as many buffers as it takes; NULL if there are none. */
 struct rte_mbuf *catena_dpdk_copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t length)
 {
@@ -268,6 +274,56 @@ struct rte_mbuf *catena_dpdk_copy(struct rte_mempool *pool, const uint8_t *bytes
 	}
 	rte_pktmbuf_free(first);
 	return NULL;
+}
+
+struct frame {
+	const uint8_t *bytes;
+	uint32_t length;
+};
+
+static void fill(struct rte_mempool *pool, void *frame, void *object, unsigned int number)
+{
+	const struct frame *from = frame;
+	struct rte_mbuf *mbuf = object;
+
+	(void)pool;
+	(void)number;
+	rte_pktmbuf_reset_headroom(mbuf);
+	memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), from->bytes, from->length);
+}
+
+/* A pool whose buffers all have a copy of a frame in them; NULL if there is no memory for it, or if the frame is longer than a
+ * buffer. */
+struct rte_mempool *catena_dpdk_prepare(const uint8_t *bytes, uint32_t length)
+{
+	static unsigned int pools;
+	struct frame frame = { .bytes = bytes, .length = length };
+	struct rte_mempool *pool;
+	char name[32];
+
+	if (length > RTE_MBUF_DEFAULT_DATAROOM)
+		return NULL;
+	snprintf(name, sizeof(name), "prepared%u", pools++);
+	pool = rte_pktmbuf_pool_create(name, DESCRIPTORS + 2 * RTE_MEMPOOL_CACHE_MAX_SIZE + 2 * MOST, RTE_MEMPOOL_CACHE_MAX_SIZE / 2, 0,
+				       RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (pool != NULL)
+		rte_mempool_obj_iter(pool, fill, &frame);
+	return pool;
+}
+
+/* Takes buffers of such a pool, all of them or none: 0 if it did. */
+int catena_dpdk_take_prepared(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t count, uint32_t length)
+{
+	uint32_t i;
+	int result = rte_mempool_get_bulk(pool, (void **)mbufs, count);
+
+	/* Buffers in a pool have one segment and one owner; no other flag or field is read than these. */
+	for (i = 0; i < count && result == 0; i++) {
+		rte_pktmbuf_reset_headroom(mbufs[i]);
+		mbufs[i]->ol_flags = 0;
+		mbufs[i]->data_len = mbufs[i]->pkt_len = length;
+	}
+	return result;
 }
 
 /* Sends frames. Of how many, counted from the first, the device has the buffers now. */
