@@ -13,6 +13,7 @@ mod ovs;
 mod snabb;
 mod sriov;
 mod steps;
+mod telemetry;
 mod testpmd;
 mod vale;
 mod vpp;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 pub use steps::{Step, shown};
 
 use crate::process::run;
-use crate::{Failure, Journal, Namespace, Process, log, scheduler};
+use crate::{Counters, Failure, Journal, Namespace, Process, log, scheduler};
 
 /// The interface of a namespace that is connected to a port.
 pub const INTERFACE: &str = "eth0";
@@ -108,6 +109,15 @@ pub trait Fabric: Sync + Send {
         }
     }
 
+    /// What a port that is a socket has received and sent, if the fabric knows now; files are in this folder. Ports that are
+    /// interfaces are counted by the kernel: [`Running::counters`] has either.
+    ///
+    /// # Errors
+    /// If the fabric does not answer.
+    fn counters(&self, _folder: &Path, port: usize) -> Result<Option<Counters>, Failure> {
+        Err(Failure::Impossible(format!("{} does not count port {port}", self.name())))
+    }
+
     /// Whether it runs in Catena's tests. Others are made by the manuals of what they run.
     fn is_tested(&self) -> bool {
         true
@@ -177,12 +187,6 @@ impl Ends {
             Self::Vhost | Self::Memif => fabric.socket(folder, port).display().to_string(),
         }
     }
-
-    /// The interface in the fabric's namespace by which the kernel counts what a port carries, if it is not that of who is
-    /// connected.
-    pub fn counted(self, port: usize) -> Option<String> {
-        (self == Self::Taps).then(|| near_end(port))
-    }
 }
 
 /// What it takes to have DPDK.
@@ -197,9 +201,24 @@ fn needs_dpdk() -> Result<(), String> {
     }
 }
 
-/// What DPDK is started with in a process of its own: no card, pages of the usual size, which programs share as files without a
-/// name, and no files.
-const EAL: &str = "--no-pci --no-huge -m 512 --no-shconf --no-telemetry";
+/// What DPDK is started with in a process of its own, with so many megabytes: no card; pages that programs share as files without a
+/// name, huge ones or of the usual size; and no files but the socket of telemetry, if others are to read counters.
+pub fn eal(megabytes: u32, is_huge: bool, counts: bool) -> String {
+    let pages = if is_huge { "--in-memory --single-file-segments" } else { "--no-huge" };
+    let telemetry = if counts { "" } else { " --no-telemetry" };
+    format!("--no-pci {pages} -m {megabytes} --no-shconf{telemetry}")
+}
+
+/// Megabytes that DPDK has in a fabric, and more that Open vSwitch takes.
+pub const MEGABYTES: u32 = 1024;
+
+/// The same for a fabric. What DPDK has of files, the socket of its counters among them, is below [`telemetry::folder`].
+fn fabric_eal(at: &Plan<'_>) -> String {
+    eal(512, at.is_huge, true)
+}
+
+/// Where DPDK makes its folder.
+const DPDK_FOLDER: &str = "RUNTIME_DIRECTORY";
 
 /// Where a fabric is, or would be.
 #[derive(Clone, Copy, Debug)]
@@ -212,6 +231,8 @@ pub struct Plan<'a> {
     /// The program `catena`.
     program: &'a Path,
     joins: Joins,
+    /// Whether DPDK is to have huge pages.
+    is_huge: bool,
 }
 
 /// Why programs cannot be joined by some: interfaces of theirs leave checksums half done.
@@ -242,14 +263,15 @@ pub struct Site<'a> {
     /// The program `catena`.
     program: &'a Path,
     joins: Joins,
+    is_huge: bool,
     /// How long it is waited for.
     go_on: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Site<'a> {
     fn plan(&self) -> Plan<'a> {
-        let Self { journal, namespace, cores, program, joins, .. } = *self;
-        Plan { folder: journal.folder(), namespace, cores, program, joins }
+        let Self { journal, namespace, cores, program, joins, is_huge, .. } = *self;
+        Plan { folder: journal.folder(), namespace, cores, program, joins, is_huge }
     }
 }
 
@@ -380,12 +402,14 @@ pub struct Ports<'a> {
     pub joins: Joins,
     /// What they are, but for those that are taken.
     pub ends: Ends,
+    /// Whether DPDK is to have huge pages, which are there.
+    pub is_huge: bool,
 }
 
 impl Ports<'_> {
     /// So many, of a switch that learns addresses.
     pub fn learning(count: usize) -> Self {
-        Self { count, taken: &[], joins: Joins::All, ends: Ends::Interfaces }
+        Self { count, taken: &[], joins: Joins::All, ends: Ends::Interfaces, is_huge: false }
     }
 }
 
@@ -410,7 +434,8 @@ pub fn lines(
     }
     let ports = connected.len();
     text += &steps::ip(name, &ends.links(fabric, ports, &[]));
-    let plan = Plan { folder, namespace: &namespace, cores, program, joins: Joins::All };
+    let plan =
+        Plan { folder, namespace: &namespace, cores, program, joins: Joins::All, is_huge: false };
     for step in fabric.steps(&plan, ports)? {
         text += &step.lines(name);
     }
@@ -459,8 +484,8 @@ impl Running {
         }
         let taken: Vec<usize> = ports.taken.iter().map(|(port, _)| *port).collect();
         namespace.ip(journal, &ports.ends.links(fabric, ports.count, &taken))?;
-        let site =
-            Site { journal, namespace: &namespace, cores, program, joins: ports.joins, go_on };
+        let Ports { joins, is_huge, .. } = *ports;
+        let site = Site { journal, namespace: &namespace, cores, program, joins, is_huge, go_on };
         let processes = fabric.start(&site, ports.count)?;
         if matches!(ports.ends, Ends::Vhost | Ends::Memif) {
             for port in 0..ports.count {
@@ -514,6 +539,25 @@ impl Running {
         })?;
         run(journal.marked(Command::new("ip")).args(["link", "set", "dev", name, "up"]), "")
             .map(drop)
+    }
+
+    /// What who is connected to a port has received and sent: as the kernel counts, where it is an interface or a TAP
+    /// interface, and as the fabric does, where it is a socket. Nothing if the fabric does not know.
+    ///
+    /// # Errors
+    /// If nobody says.
+    pub fn counters(
+        &self,
+        (fabric, ends): (&dyn Fabric, Ends),
+        port: usize,
+        connected: &Namespace,
+    ) -> Result<Option<Counters>, Failure> {
+        let of_port = match ends {
+            Ends::Interfaces => return connected.counters(INTERFACE).map(Some),
+            Ends::Taps => Some(self.namespace.counters(&near_end(port))?),
+            Ends::Vhost | Ends::Memif => fabric.counters(&self.folder, port)?,
+        };
+        Ok(of_port.map(|of| Counters { received: of.sent, sent: of.received }))
     }
 
     /// Its namespace.

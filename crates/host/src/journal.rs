@@ -12,6 +12,7 @@ use std::process::Command;
 
 use crate::namespace::{Namespace, is_interface_name, is_name};
 use crate::process::run;
+use crate::tuning::HUGE_PAGES;
 use crate::{Failure, Process, cgroup};
 
 /// The first line.
@@ -542,7 +543,7 @@ fn setting(path: &Path) -> std::io::Result<String> {
 fn is_setting(path: &Path) -> bool {
     const BELOW: [&str; 2] = ["/proc/irq", "/sys/devices/system/cpu"];
     let is_plain = path.components().all(|part| part.as_os_str() != "..");
-    is_plain && BELOW.iter().any(|below| path.starts_with(below))
+    is_plain && (path == Path::new(HUGE_PAGES) || BELOW.iter().any(|below| path.starts_with(below)))
 }
 
 /// Whether there is a process of this number.

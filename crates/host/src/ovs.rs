@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fabric::LINK_QUEUES;
+use crate::fabric::{LINK_QUEUES, MEGABYTES};
 use crate::process::{needs, run};
-use crate::{Failure, Journal, Namespace, Process};
+use crate::{Counters, Failure, Journal, Namespace, Process};
 
 /// What is run.
 const PROGRAMS: [&str; 5] =
@@ -52,6 +52,8 @@ pub(crate) const BRIDGE: &str = "br0";
 #[derive(Debug)]
 pub struct OpenVSwitch {
     folder: PathBuf,
+    /// Whether DPDK is to have huge pages.
+    pub(crate) is_huge: bool,
 }
 
 impl OpenVSwitch {
@@ -62,7 +64,7 @@ impl OpenVSwitch {
 
     /// The one whose files are in a folder.
     pub(crate) fn at(folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf() }
+        Self { folder: folder.to_path_buf(), is_huge: false }
     }
 
     /// Starts it in a namespace; interfaces there become its ports of these numbers.
@@ -109,7 +111,11 @@ impl OpenVSwitch {
             Access::Dpdk(_) | Access::Vhost(_) => {
                 set.push("other_config:dpdk-init=true".into());
                 // Pages of usual size do, as nothing is given to a card.
-                let memory = "--no-pci --no-huge --legacy-mem -m 1024 --no-telemetry";
+                let pages = match self.is_huge {
+                    true => "--in-memory --single-file-segments",
+                    false => "--no-huge --legacy-mem",
+                };
+                let memory = format!("--no-pci {pages} -m {MEGABYTES} --no-telemetry");
                 if matches!(access, Access::Vhost(_)) {
                     // Else those of vhost-user share 262,144 buffers, which are in no cache.
                     set.push("other_config:per-port-memory=true".into());
@@ -171,6 +177,18 @@ impl OpenVSwitch {
         run(&mut add, &entries).map(drop)
     }
 
+    /// What the port of this number has received and sent. Nothing if the switch does not say: it counts at sockets of vhost-user
+    /// only while somebody is connected.
+    ///
+    /// # Errors
+    /// If the switch does not answer.
+    pub(crate) fn counters(&self, number: u32) -> Result<Option<Counters>, Failure> {
+        let mut ask = self.tool("ovs-ofctl");
+        ask.args(["dump-ports", &format!("unix:{}", self.socket().display()), &number.to_string()]);
+        let said = run(&mut ask, "")?;
+        parse_counters(&said).ok_or_else(|| Failure::Command("ovs-ofctl dump-ports".into(), said))
+    }
+
     /// Where its bridge listens for who installs entries.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!("{BRIDGE}.mgmt"))
@@ -191,5 +209,30 @@ impl OpenVSwitch {
         }
         command.current_dir(&self.folder);
         command
+    }
+}
+
+/// The packets of a port in what `ovs-ofctl dump-ports` prints, where a question mark stands for what is not known.
+fn parse_counters(said: &str) -> Option<Option<Counters>> {
+    let count = |what: &str| {
+        let digits = said.split_once(&format!("{what} pkts="))?.1.split(',').next()?;
+        if digits == "?" { Some(None) } else { digits.parse().ok().map(Some) }
+    };
+    let (received, sent) = (count("rx")?, count("tx")?);
+    Some(received.zip(sent).map(|(received, sent)| Counters { received, sent }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read() {
+        let said = "OFPST_PORT reply (xid=0x2): 1 ports\n  port  \"p0\": rx pkts=2012, bytes=128768, drop=0, errs=0, frame=0, over=0, crc=0\n           tx pkts=12, bytes=768, drop=0, errs=0, coll=0\n";
+        let counters = parse_counters(said).unwrap();
+        assert_eq!(counters, Some(Counters { received: 2012, sent: 12 }));
+        assert_eq!(parse_counters(&said.replace("tx pkts=12", "tx pkts=?")), Some(None));
+        assert!(parse_counters(&said.replace("tx pkts=12", "tx pkts=x")).is_none());
+        assert!(parse_counters("").is_none());
     }
 }

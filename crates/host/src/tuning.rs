@@ -1,5 +1,5 @@
-//! Settings of the host that make measurements repeatable: frequencies that stay, and interrupts elsewhere. They are put back,
-//! also after a crash.
+//! Settings of the host that make measurements repeatable: frequencies that stay, interrupts elsewhere, and huge pages. They are
+//! put back, also after a crash.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,9 @@ pub struct Tuned {
     pub set: Vec<String>,
     /// Those that could not be.
     pub not_set: Vec<String>,
+    /// Whether there are as many huge pages as were asked for.
+    #[serde(default)]
+    pub has_huge_pages: bool,
 }
 
 /// Where frequencies are set.
@@ -24,12 +27,24 @@ const IRQS: &str = "/proc/irq";
 /// Turbo, by driver: the file, and what switches it off.
 const TURBO: [(&str, &str); 2] = [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")];
 
-/// Sets what can be: some CPUs are measured on, and of these some are to have no interrupts.
+/// How many huge pages there are.
+pub(crate) const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+
+/// Sets what can be: some CPUs are measured on, and of these some are to have no interrupts; and so many megabytes are to be
+/// free in huge pages.
 ///
 /// # Errors
 /// If the journal cannot be written.
-pub fn tune(journal: &mut Journal, cpus: &[usize], quiet: &[usize]) -> Result<Tuned, Failure> {
+pub fn tune(
+    journal: &mut Journal,
+    cpus: &[usize],
+    quiet: &[usize],
+    megabytes: u64,
+) -> Result<Tuned, Failure> {
     let mut tuned = Tuned::default();
+    if megabytes > 0 {
+        tuned.huge_pages(journal, megabytes)?;
+    }
     let governor = |cpu: &usize| PathBuf::from(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"));
     let governors: Vec<PathBuf> = cpus.iter().map(governor).filter(|path| path.exists()).collect();
     match governors.is_empty() {
@@ -77,7 +92,51 @@ fn interrupts() -> Vec<PathBuf> {
     all
 }
 
+/// Huge pages that are there, and that nobody has; and the kilobytes of one.
+fn pages() -> Option<(u64, u64, u64)> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let (all, free, reserved) =
+        (of("HugePages_Total:")?, of("HugePages_Free:")?, of("HugePages_Rsvd:")?);
+    Some((all, free.saturating_sub(reserved), of("Hugepagesize:")?))
+}
+
 impl Tuned {
+    /// So many megabytes in huge pages that nobody has.
+    fn huge_pages(&mut self, journal: &mut Journal, megabytes: u64) -> Result<(), Failure> {
+        let what = format!("huge pages: {megabytes} MB");
+        let Some((all, free, size)) = pages() else {
+            self.not_set.push(format!("{what}: this kernel has none"));
+            return Ok(());
+        };
+        let needed = (megabytes * 1024).div_ceil(size.max(1));
+        if free < needed {
+            let wanted = (all + needed - free).to_string();
+            match journal.set(Path::new(HUGE_PAGES), &wanted) {
+                Ok(()) => {}
+                Err(Failure::File(path, why)) => {
+                    self.not_set.push(format!("{what}: {}: {why}", path.display()));
+                    return Ok(());
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        // The kernel gives as many as it finds memory for.
+        let free = pages().map_or(0, |(_, free, _)| free);
+        self.has_huge_pages = free >= needed;
+        match self.has_huge_pages {
+            true => self.set.push(format!("{what} for DPDK")),
+            false => self.not_set.push(format!(
+                "{what}: the kernel has {} MB to give, so DPDK has pages of the usual size",
+                free * size / 1024
+            )),
+        }
+        Ok(())
+    }
+
     /// The same into each of some files.
     fn all(
         &mut self,

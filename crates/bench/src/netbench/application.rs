@@ -15,6 +15,7 @@ use std::time::Duration;
 use dataplane::clock::Time;
 use dataplane::io::{Bindings, Datagrams, Interfaces, Polling, Waiter};
 use elements::device::{Device, DeviceRequest, Event, Received, Wake};
+use host::fabric::eal;
 use host::manifest::Policy;
 use host::scheduler::{Class, set_class};
 use net::{Batch, Pool};
@@ -96,7 +97,7 @@ pub struct Options {
     pub carrier: Carrier,
     /// Its interface, where they are carried as frames, or the path of its socket.
     pub interface: Option<String>,
-    /// What DPDK is started with, if it carries them; [`EAL`] if nothing is said.
+    /// What DPDK is started with, if it carries them; [`eal`] if nothing is said.
     pub eal: Option<String>,
     /// Packets per second; as many as the device takes if nothing is said.
     pub rate: Option<f64>,
@@ -274,8 +275,8 @@ pub fn run_over(
     Ok(outcome)
 }
 
-/// What DPDK is started with: no card, pages of the usual size, which the other end of a device shares, and no files.
-pub const EAL: &str = "--no-pci --no-huge -m 128 --no-shconf --no-telemetry";
+/// Megabytes that DPDK has in an application, if nothing is said.
+pub(super) const MEMORY: u32 = 128;
 
 /// The real-time priority of applications that take turns on a CPU.
 const TURNS: u32 = 1;
@@ -303,7 +304,7 @@ fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 
             opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
         return Ok([Box::new(input), Box::new(output)]);
     }
-    let eal = Some(options.eal.clone().unwrap_or_else(|| EAL.into()));
+    let eal = Some(options.eal.clone().unwrap_or_else(|| eal(MEMORY, false, false)));
     let mut bindings = Bindings { interfaces: interfaces.clone(), eal, ..Bindings::default() };
     let binding = options.carrier.binding(options.interface.as_deref())?;
     bindings.inputs.insert(IO.into(), binding.clone());

@@ -77,7 +77,7 @@ enum Kind {
 struct Came {
     /// Of each pair: of who sends first, and of who receives.
     outcomes: Vec<[Outcome; 2]>,
-    /// What the kernel counted on the interfaces of those who send, and of those who receive, of each pair.
+    /// What was counted at the ports of those who send, and of those who receive, of each pair.
     counted: Vec<Counted>,
     /// The processor time of the switch in seconds.
     switch: Option<f64>,
@@ -269,7 +269,7 @@ impl Site<'_, '_> {
         came
     }
 
-    /// What the kernel has counted on both interfaces of each pair, once nothing comes any more.
+    /// What the kernel or the switch has counted at both ports of each pair, once nothing comes any more.
     fn counted(&mut self) -> Result<Vec<Counted>, Broken> {
         let mut last = self.count()?;
         for _ in 0..READS {
@@ -425,8 +425,9 @@ impl Talk<'_, '_, '_> {
         self.finish(&passive)?;
         let after = self.site.counted()?;
         let counted = before.iter().zip(&after).map(|(before, after)| {
-            let both = before.zip(*after);
-            both.map(|(before, after)| [after[0] - before[0], after[1] - before[1]])
+            let (before, after) = before.zip(*after)?;
+            // One that was counted anew is not known.
+            Some([after[0].checked_sub(before[0])?, after[1].checked_sub(before[1])?])
         });
         let counted = counted.collect();
         let mut of = |port: usize| self.outcomes[port].take();

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
-use host::fabric::{self, Fabric};
+use host::fabric::{self, Ends, Fabric};
 use host::{Failure, Journal, Opened};
 use serde::{Deserialize, Serialize};
 
@@ -360,16 +360,27 @@ fn switches(request: &Request, hosts: &mut Hosts<'_>) -> Result<Vec<Versioned>, 
     Ok(all)
 }
 
+/// Megabytes in huge pages that DPDK has use for in a cell: where switch and applications share memory.
+fn huge_pages(cell: &Cell) -> u64 {
+    let ends = cell.io.parse::<Carrier>().map(|carrier| carrier.ends());
+    match ends {
+        Ok(Ends::Vhost | Ends::Memif) => {
+            u64::from(fabric::MEGABYTES) + 2 * cell.pairs as u64 * u64::from(application::MEMORY)
+        }
+        _ => 0,
+    }
+}
+
 /// Sets what makes measurements repeatable, on all hosts; what was set, and what was not.
 fn tune(request: &Request, hosts: &mut Hosts<'_>) -> Result<Vec<String>, String> {
     let mut settings = Vec::new();
     let of_switch = request.cells.iter().map(|cell| cell.cores).max().unwrap_or(1);
+    let megabytes = request.cells.iter().map(huge_pages).max().unwrap_or(0);
     for side in 0..hosts.count() {
         let cpus = hosts.cpus(side).to_vec();
         let quiet = cores(&cpus, of_switch).1.to_vec();
-        let Answer::Tuned(tuned) =
-            hosts.ask(side, Ask::Tune { cpus, quiet }).map_err(|why| why.to_string())?
-        else {
+        let ask = Ask::Tune { cpus, quiet, megabytes };
+        let Answer::Tuned(tuned) = hosts.ask(side, ask).map_err(|why| why.to_string())? else {
             continue;
         };
         let not_set = tuned.not_set.into_iter().map(|what| format!("not set: {what}"));

@@ -98,7 +98,7 @@ pub struct Throughput {
     pub received_rate: f64,
     /// Packets per second that came, by pair.
     pub pairs: Vec<f64>,
-    /// Packets that the kernel counted on interfaces of senders; nothing if they go past it.
+    /// Packets that the kernel counted on interfaces of senders, or the switch at their sockets; nothing if it is not known.
     pub counted_sent: Option<u64>,
     /// Packets that the kernel counted on interfaces of receivers; nothing if they go past it.
     pub counted_received: Option<u64>,
@@ -148,7 +148,8 @@ fn per_second(packets: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { packets as f64 / seconds } else { 0.0 }
 }
 
-/// What the kernel counted on the interfaces of a pair: of who sends, and of who receives; nothing if frames go past it.
+/// What the kernel counted on the interfaces of a pair, or the switch at its sockets: of who sends, and of who receives; nothing if
+/// it is not known.
 pub(super) type Counted = Option<[u64; 2]>;
 
 impl Throughput {

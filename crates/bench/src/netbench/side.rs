@@ -12,12 +12,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use host::container::{self, Container, Root, Runtime};
-use host::fabric::{self, Ends, INTERFACE, Joins, Ports, Running};
+use host::fabric::{self, Ends, Fabric, INTERFACE, Joins, Ports, Running};
 use host::tuning::{self, Tuned};
 use host::{Counters, Failure, Journal, Namespace, Process};
 use serde::{Deserialize, Serialize};
 
-use super::application::{Order, Outcome, Role, State};
+use super::application::{MEMORY, Order, Outcome, Role, State};
 use super::{Carrier, FOLDER, clean};
 
 /// Why a cell has no figures.
@@ -55,7 +55,7 @@ pub(super) enum Ask {
     /// Whether a switch can run there.
     Look(String),
     /// Sets what makes measurements repeatable, until the end.
-    Tune { cpus: Vec<usize>, quiet: Vec<usize> },
+    Tune { cpus: Vec<usize>, quiet: Vec<usize>, megabytes: u64 },
     /// Starts a switch.
     Begin(Begin),
     /// Runs commands of `ip` in the namespace at a port.
@@ -64,7 +64,7 @@ pub(super) enum Ask {
     Start { port: usize, role: Role, pair: usize, container: String, words: Vec<String> },
     /// Tells it something.
     Order { port: usize, order: Order },
-    /// What the kernel counted on its interface.
+    /// What the kernel counted on its interface, or the switch at its socket.
     Counters { port: usize },
     /// The processor time of the switch.
     CpuTime,
@@ -114,7 +114,7 @@ pub(super) enum Answer {
     Version(Result<String, String>),
     Tuned(Tuned),
     Begun(Begun),
-    /// Nothing if frames go past the kernel.
+    /// Nothing if the switch does not know.
     Counters(Option<Counters>),
     /// Seconds.
     CpuTime(Option<f64>),
@@ -216,6 +216,7 @@ impl Drop for OwnedResources {
 struct Site {
     applications: Vec<Option<Application>>,
     switch: Running,
+    fabric: Box<dyn Fabric>,
     namespaces: Vec<Namespace>,
     /// Namespaces whose interface may stand on the uplink, which goes back without it.
     on_uplink: Vec<Namespace>,
@@ -225,17 +226,11 @@ struct Site {
 }
 
 impl Site {
-    /// What the kernel counted of the frames of the application at a port.
+    /// What the kernel or the switch counted of the frames of the application at a port, if either knows.
     fn counters(&mut self, port: usize) -> Result<Option<Counters>, Broken> {
-        let ends = self.carrier.ends();
-        if let Some(interface) = ends.counted(port) {
-            // What an application sends is received there.
-            let Counters { received, sent } = self.switch.namespace().counters(&interface)?;
-            return Ok(Some(Counters { received: sent, sent: received }));
-        }
-        let namespace = at(&mut self.namespaces, port)?;
-        let is_counted = ends == Ends::Interfaces;
-        Ok(is_counted.then(|| namespace.counters(INTERFACE)).transpose()?)
+        let connected = at(&mut self.namespaces, port)?;
+        let of = (&*self.fabric, self.carrier.ends());
+        Ok(self.switch.counters(of, port, connected)?)
     }
 
     /// Ends all applications.
@@ -264,6 +259,8 @@ pub(super) struct Side<'a> {
     hear: Hear,
     /// Settings, which are put back with it.
     settings: Option<OwnedResources>,
+    /// Whether there are huge pages for DPDK.
+    is_huge: bool,
     site: Option<Site>,
     /// The files of containers, and what they go with.
     root: Option<(Root, OwnedResources)>,
@@ -271,7 +268,7 @@ pub(super) struct Side<'a> {
 
 impl<'a> Side<'a> {
     pub(super) fn new(program: PathBuf, go_on: &'a dyn Fn() -> bool, hear: Hear) -> Self {
-        Self { program, go_on, hear, settings: None, site: None, root: None }
+        Self { program, go_on, hear, settings: None, is_huge: false, site: None, root: None }
     }
 
     /// Does what is asked for.
@@ -280,10 +277,12 @@ impl<'a> Side<'a> {
             Ask::Look(switch) => {
                 Ok(Answer::Version(fabric::find(&switch).and_then(|fabric| fabric.look())))
             }
-            Ask::Tune { cpus, quiet } => {
+            Ask::Tune { cpus, quiet, megabytes } => {
                 let name = format!("netbench{}-host", std::process::id());
                 let made = self.settings.insert(OwnedResources::begin(&name)?);
-                Ok(Answer::Tuned(tuning::tune(made.journal(), &cpus, &quiet)?))
+                let tuned = tuning::tune(made.journal(), &cpus, &quiet, megabytes)?;
+                self.is_huge = tuned.has_huge_pages;
+                Ok(Answer::Tuned(tuned))
             }
             Ask::Begin(begin) => self.begin(&begin).map(Answer::Begun),
             Ask::Ip { port, commands } => {
@@ -366,7 +365,8 @@ impl<'a> Side<'a> {
             namespaces.push(journal.journal().namespace(&format!("{name}-{port}"))?);
         }
         let count = of.ports + taken.len();
-        let ports = Ports { count, taken: &taken, joins: Joins::All, ends };
+        let (joins, is_huge) = (Joins::All, self.is_huge);
+        let ports = Ports { count, taken: &taken, joins, ends, is_huge };
         let running = Running::start(
             &*switch,
             journal.journal(),
@@ -391,8 +391,15 @@ impl<'a> Side<'a> {
             }
         }
         let applications = namespaces.iter().map(|_| None).collect();
-        let switch = running;
-        self.site = Some(Site { applications, switch, namespaces, on_uplink, carrier, journal });
+        self.site = Some(Site {
+            applications,
+            switch: running,
+            fabric: switch,
+            namespaces,
+            on_uplink,
+            carrier,
+            journal,
+        });
         Ok(Begun { seconds: begin.elapsed().as_secs_f64(), macs, opened })
     }
 
@@ -438,6 +445,7 @@ impl<'a> Side<'a> {
         let runtime = container::find(container).map_err(Broken::Failed)?;
         let root = runtime.has_root().then(|| self.root()).transpose()?;
         let (program, hear) = (self.program.clone(), Arc::clone(&self.hear));
+        let is_huge = self.is_huge;
         let site = self.site()?;
         let namespace = match site.carrier.ends() {
             // A TAP interface is opened where it is.
@@ -450,6 +458,9 @@ impl<'a> Side<'a> {
             .map_err(|why| Broken::Failed(format!("{}: {why}", log.display())))?;
         let mut arguments = vec!["netbench".to_string(), role.to_string()];
         arguments.extend(words);
+        if site.carrier.is_dpdk() && is_huge {
+            arguments.extend(["--dpdk-eal".into(), fabric::eal(MEMORY, true, false)]);
+        }
         let begin = Instant::now();
         let container =
             Container::of_application(journal, &namespace, &program, root.as_ref(), &arguments);

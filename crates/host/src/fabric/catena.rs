@@ -4,9 +4,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{EAL, Ends, Fabric, Joins, LOG, NO_INTERFACES, Plan, Site, Step, near_end, needs_dpdk};
+use super::{
+    DPDK_FOLDER, Ends, Fabric, Joins, LOG, NO_INTERFACES, Plan, Site, Step, fabric_eal, near_end,
+    needs_dpdk, telemetry,
+};
 use crate::launch::Elements;
-use crate::{Failure, Process};
+use crate::{Counters, Failure, Process};
 
 /// A switch of elements.
 pub(super) struct Switch {
@@ -27,9 +30,6 @@ enum Access {
     /// By DPDK's memif.
     Memif,
 }
-
-/// What has a worker poll devices of DPDK's all the time, as DPDK's own programs do.
-const DPDK: [&str; 4] = ["--dpdk-eal", EAL, "--poll", "busy"];
 
 impl Switch {
     pub(super) const AF_XDP: Self = Self {
@@ -116,6 +116,14 @@ impl Fabric for Switch {
         (!matches!(self.access, Access::Interfaces(_))).then_some(NO_INTERFACES)
     }
 
+    fn counters(&self, folder: &Path, port: usize) -> Result<Option<Counters>, Failure> {
+        match self.access {
+            // DPDK's driver of memif counts anew when somebody leaves.
+            Access::Memif => Ok(None),
+            Access::Vhost | Access::Interfaces(_) => telemetry::counters(folder, port).map(Some),
+        }
+    }
+
     fn look(&self) -> Result<String, String> {
         if !matches!(self.access, Access::Interfaces(_)) {
             needs_dpdk()?;
@@ -128,7 +136,7 @@ impl Fabric for Switch {
         let mut steps: Vec<Step> =
             text.map(|text| Step::Write(file.clone(), text)).into_iter().collect();
         let devices = self.devices(at, ports);
-        let command = self.elements(at, &file, &devices, &self.io()).command(at.namespace);
+        let command = self.elements(at, &file, &devices, &self.io(at)).command(at.namespace);
         steps.push(Step::Start(command));
         Ok(steps)
     }
@@ -141,7 +149,7 @@ impl Fabric for Switch {
         }
         let devices = self.devices(&plan, ports);
         // Its devices are open when it is there.
-        let io = self.io();
+        let io = self.io(&plan);
         let elements = self.elements(&plan, &file, &devices, &io);
         Ok(vec![elements.start(at.namespace, at.journal, at.go_on)?])
     }
@@ -182,17 +190,26 @@ impl Switch {
         at: &Plan<'a>,
         file: &'a Path,
         devices: &'a [(String, String)],
-        io: &'a [&'a str],
+        io: &'a [String],
     ) -> Elements<'a> {
-        let Plan { program, cores, .. } = *at;
-        Elements { program, file, io, devices, cores, name: LOG }
+        let Plan { program, cores, folder, .. } = *at;
+        let environment: &[_] = match self.access {
+            Access::Interfaces(_) => &[],
+            Access::Vhost | Access::Memif => &[(DPDK_FOLDER, folder)],
+        };
+        let environment = environment.to_vec();
+        Elements { program, file, io, environment, devices, cores, name: LOG }
     }
 
     /// Options about how frames are carried.
-    fn io(&self) -> Vec<&'static str> {
-        match self.access {
+    fn io(&self, at: &Plan<'_>) -> Vec<String> {
+        let words = match self.access {
             Access::Interfaces(mode) => vec!["--io", mode],
-            Access::Vhost | Access::Memif => DPDK.into(),
-        }
+            // A worker polls devices of DPDK's all the time, as DPDK's own programs do.
+            Access::Vhost | Access::Memif => {
+                return vec!["--dpdk-eal".into(), fabric_eal(at), "--poll".into(), "busy".into()];
+            }
+        };
+        words.into_iter().map(str::to_string).collect()
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ovs::{Access, Bridge, OpenVSwitch, WITH_DPDK};
 use crate::process::run;
-use crate::{Failure, Process};
+use crate::{Counters, Failure, Process};
 
 /// Its ports are of a kind.
 pub(super) struct Ovs {
@@ -106,6 +106,10 @@ impl Fabric for Ovs {
         folder.join("ovs").join(near_end(port))
     }
 
+    fn counters(&self, folder: &Path, port: usize) -> Result<Option<Counters>, Failure> {
+        OpenVSwitch::at(&folder.join("ovs")).counters(port as u32 + 1)
+    }
+
     fn look(&self) -> Result<String, String> {
         if self.kind == Kind::Vhost {
             needs_dpdk()?;
@@ -130,7 +134,8 @@ impl Fabric for Ovs {
 
     fn steps(&self, at: &Plan<'_>, ports: usize) -> Result<Vec<Step>, Failure> {
         let folder = at.folder.join("ovs");
-        let switch = OpenVSwitch::at(&folder);
+        let mut switch = OpenVSwitch::at(&folder);
+        switch.is_huge = at.is_huge;
         let (ports, access) = (Self::ports(ports), self.access(at.cores));
         let commands = switch.commands(at.namespace, does(at.joins), &ports, access);
         let run = commands.into_iter().map(|command| Step::Run(command, String::new()));

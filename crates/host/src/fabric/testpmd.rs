@@ -1,10 +1,14 @@
 //! `testpmd`: DPDK's forwarding example, which has what comes at a port leave at the other one of its pair.
 
+use std::path::Path;
 use std::process::Command;
 
-use super::{EAL, Ends, Fabric, NO_CHECKSUMS, NO_INTERFACES, Plan, Step, near_end, needs_dpdk};
-use crate::Failure;
+use super::{
+    DPDK_FOLDER, Ends, Fabric, NO_CHECKSUMS, NO_INTERFACES, Plan, Step, fabric_eal, near_end,
+    needs_dpdk, telemetry,
+};
 use crate::process::run;
+use crate::{Counters, Failure};
 
 pub(super) struct Testpmd {
     /// Whether its ports are sockets of vhost-user; else they are interfaces, by AF_PACKET.
@@ -48,6 +52,10 @@ impl Fabric for Testpmd {
         if self.is_vhost { &[Ends::Vhost] } else { &[Ends::Interfaces, Ends::Taps] }
     }
 
+    fn counters(&self, folder: &Path, port: usize) -> Result<Option<Counters>, Failure> {
+        telemetry::counters(folder, port).map(Some)
+    }
+
     fn look(&self) -> Result<String, String> {
         if self.is_vhost {
             needs_dpdk()?;
@@ -72,8 +80,8 @@ impl Fabric for Testpmd {
         for (number, core) in at.cores.iter().enumerate() {
             threads += &format!(",{}@{core}", number + 1);
         }
-        let mut command = at.namespace.command(std::path::Path::new(PROGRAM));
-        command.args(["--lcores", &threads]).args(EAL.split(' '));
+        let mut command = at.namespace.command(Path::new(PROGRAM));
+        command.args(["--lcores", &threads]).args(fabric_eal(at).split(' '));
         for port in 0..ports {
             let device = match self.is_vhost {
                 false => format!("net_af_packet{port},iface={}", near_end(port)),
@@ -92,7 +100,7 @@ impl Fabric for Testpmd {
             command.arg("--disable-link-check");
         }
         // Its files go with the journal.
-        command.env("RUNTIME_DIRECTORY", at.folder);
+        command.env(DPDK_FOLDER, at.folder);
         Ok(vec![Step::Start(command)])
     }
 }

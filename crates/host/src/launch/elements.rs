@@ -13,14 +13,16 @@ use crate::{Failure, Journal, Namespace, Process, log};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A chain of elements in a namespace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Elements<'a> {
     /// The program `catena`.
     pub(crate) program: &'a Path,
     /// The chain's file.
     pub(crate) file: &'a Path,
     /// Options about how frames are carried.
-    pub(crate) io: &'a [&'a str],
+    pub(crate) io: &'a [String],
+    /// Variables of its environment.
+    pub(crate) environment: Vec<(&'a str, &'a Path)>,
     /// The names of its devices, and what each is bound to.
     pub(crate) devices: &'a [(String, String)],
     pub(crate) cores: &'a [usize],
@@ -36,6 +38,7 @@ impl Elements<'_> {
         for (name, device) in self.devices {
             command.arg("--in").arg(format!("{name}={device}"));
         }
+        command.envs(self.environment.iter().copied());
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
         command.arg("--cores").arg(cores.join(","));
         command

@@ -89,6 +89,7 @@ impl Linked {
             taken: &taken,
             joins: Joins::Pairs,
             ends: Ends::Interfaces,
+            is_huge: false,
         };
         let core = spec.switch_core.map_or(Ok(chosen.core), known)?;
         let go_on = || !orders.is_stopped();
@@ -273,7 +274,8 @@ impl Place {
                     let elements = Elements {
                         program,
                         file,
-                        io: &["--io", io],
+                        io: &["--io".to_string(), io.clone()],
+                        environment: Vec::new(),
                         devices: &INTERFACES.map(|name| (name.into(), format!("dev:{name}"))),
                         cores: &[chosen.core],
                         name: &self.nf.name,
