@@ -1,11 +1,12 @@
 //! Programs that are cut, and what their parts do together.
 
 use std::collections::BTreeSet;
+use std::slice;
 
-use catena_compiler::partition::{Apart, Partition, Refused, join, partition};
+use catena_compiler::partition::{Apart, Partition, Refused, behind, join, partition};
 use catena_compiler::prove::Verdict;
 use catena_compiler::synthesize_tables;
-use ir::program::{Continuation, End, Step, StepId, Term, TermId, verify};
+use ir::program::{Continuation, End, Exit, Step, StepId, Term, TermId, Write, verify};
 use ir::{Base, FileId, Program};
 
 use super::{Made, chains, compared};
@@ -128,6 +129,46 @@ fn parts_read_back() {
             }
         }
     }
+}
+
+/// A program that does nothing but hand off, and say where with a tag.
+fn tagged(program: &Program, tag: u16, to: Continuation) -> Program {
+    let value = Write { offset: 0, length: 2, value: TermId(0) };
+    let steps = vec![Step::Exit(Box::new(Exit::handoff(to, vec![value])))];
+    let terms = vec![Term::Const(tag.into())];
+    let (state, tables, lookups) = (Vec::new(), Vec::new(), Vec::new());
+    Program { entry: program.entry, continuation: None, terms, state, tables, lookups, steps }
+}
+
+/// Cores behind a device run one program; a packet's tag says what it does.
+#[test]
+fn behind_a_device_a_tag_says_which_part_goes_on() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let (mut shared, mut parts) = (0, 0);
+    for made in chains() {
+        for program in programs(&made).iter().flat_map(|program| [program; 4]) {
+            let all = partition(program, &some(program, &mut random), Continuation(7));
+            let all = all.continuations.into_iter().filter(|part| !carries(part));
+            let all: Vec<Program> = all.collect();
+            let one = behind(program.clone(), &all);
+            assert_eq!(verify::verify(&one), [], "{one}");
+            let lookups = all.iter().chain([program]).map(|part| part.lookups.len());
+            shared += lookups.sum::<usize>() - one.lookups.len();
+            let one = Program { continuation: Some(Continuation(1)), ..one };
+            let whole = Program { continuation: Some(Continuation(0)), ..program.clone() };
+            for part in all.iter().chain([&whole]) {
+                parts += 1;
+                let to = part.continuation.expect("a part");
+                let wanted = tagged(program, 0, to);
+                let wanted = join(&wanted, slice::from_ref(part)).expect("it fits");
+                let got = tagged(program, to.0, Continuation(1));
+                let got = join(&got, slice::from_ref(&one)).expect("it fits");
+                let verdict = compared(&made, &wanted, &got);
+                assert!(matches!(verdict, Verdict::Equal), "{verdict:?} of\n{wanted}\n{got}");
+            }
+        }
+    }
+    assert!(parts > 100 && shared > 40, "{parts} parts share {shared} lookups");
 }
 
 #[test]
