@@ -3,8 +3,8 @@
 //! One batch is in the chain at a time. The host's thread puts it into memory and has the turn; each NF has it once; then
 //! the host reads what became of each packet.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -384,14 +384,8 @@ impl Watched {
         self.host.round() > 0 && self.seats.iter().all(|seat| seat.page.round() > 0)
     }
 
-    /// The threads of an NF.
-    pub(crate) fn threads(&self, seat: usize) -> Vec<u32> {
-        let number = self.seats[seat].running.process.number;
-        let all = std::fs::read_dir(Path::new("/proc").join(number.to_string()).join("task"));
-        let all = all
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        all.collect()
+    /// Does this with each thread of the NFs, but for those that end meanwhile.
+    pub(crate) fn each_thread(&self, act: impl Fn(u32) -> io::Result<()>) -> io::Result<()> {
+        self.seats.iter().try_for_each(|seat| seat.running.process.each_thread(&act))
     }
 }

@@ -493,8 +493,7 @@ impl Running {
             }
         }
         for process in &processes {
-            let bound =
-                process.threads().try_for_each(|thread| scheduler::bind(Some(thread), cores));
+            let bound = process.each_thread(|thread| scheduler::bind(Some(thread), cores));
             bound
                 .map_err(|why| Failure::Impossible(format!("cores of {}: {why}", fabric.name())))?;
         }

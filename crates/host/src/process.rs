@@ -1,7 +1,7 @@
 //! Programs: run to their end, or started to stay and found again by a mark in their environment.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -154,6 +154,14 @@ impl Process {
         let all = std::fs::read_dir(format!("/proc/{}/task", self.number));
         let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
         all.into_iter().flatten().flatten().filter_map(number)
+    }
+
+    /// Does this with each thread, but for those that end meanwhile: those of a runtime's do as the program starts.
+    pub(crate) fn each_thread(&self, act: impl Fn(u32) -> io::Result<()>) -> io::Result<()> {
+        self.threads().try_for_each(|thread| match act(thread) {
+            Err(why) if why.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            done => done,
+        })
     }
 
     /// The processor time that its threads have taken.

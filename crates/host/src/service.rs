@@ -526,16 +526,10 @@ impl Watch<'_> {
     /// Takes a chain that started among those that are watched.
     fn enlist(&mut self, (mut chain, watched): (Chain, Watched)) -> Result<Chain, Failure> {
         self.asked = false;
-        let place = || -> std::io::Result<()> {
-            for thread in (0..watched.seats.len()).flat_map(|seat| watched.threads(seat)) {
-                scheduler::pin(Some(thread), self.chosen.core)?;
-                if let Some(class) = self.chosen.class {
-                    scheduler::set_class(thread, class)?;
-                }
-            }
-            Ok(())
-        };
-        let placed = place();
+        let placed = watched.each_thread(|thread| {
+            scheduler::pin(Some(thread), self.chosen.core)?;
+            self.chosen.class.map_or(Ok(()), |class| scheduler::set_class(thread, class))
+        });
         chain.set_state(State::Idle);
         locked(&self.shared.watched).push(watched);
         placed.map_err(|why| {

@@ -303,7 +303,7 @@ impl Place {
             started.unwrap_or_else(|_| Err(Failure::Impossible("a thread panicked".into())))?;
         let classes = || -> std::io::Result<()> {
             let Some(class) = chosen.class else { return Ok(()) };
-            running.process.threads().try_for_each(|thread| scheduler::set_class(thread, class))
+            running.process.each_thread(|thread| scheduler::set_class(thread, class))
         };
         // One that ended at once is seen by who watches.
         if let Err(why) = classes()
