@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nf::{
-    Arrival, Extent, HostEnd, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble, Verdict,
+    Arrival, Extent, HostEnd, Kept, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble, Verdict,
 };
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::launch::{Environment, Packets, Running, Start};
 use crate::manifest::{HostChain, Within};
+use crate::state::{self, Session, Store};
 use crate::{Failure, Journal, Process, log};
 
 /// Bytes of a buffer.
@@ -50,6 +51,8 @@ pub(crate) struct Chain {
     failed: Arc<AtomicBool>,
     state: State,
     round: u64,
+    /// Of NFs that keep state.
+    sessions: Vec<Option<Arc<Session>>>,
 }
 
 /// The same chain, as it is watched.
@@ -69,6 +72,8 @@ pub(crate) struct Seat {
     pub(crate) running: Running,
     pub(crate) page: Page,
     pub(crate) names: Names,
+    /// If it keeps state.
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 /// What became of a packet.
@@ -129,6 +134,7 @@ pub(crate) fn assemble(
     environments: &[Box<dyn Environment>],
     number: u64,
     (capacity, has_logs): (u32, bool),
+    stores: &[Arc<Store>],
     journal: &Journal,
 ) -> Result<(Chain, Watched), Failure> {
     let layout = Layout { buffers: capacity, buffer_size: BUFFER, capacity };
@@ -158,6 +164,10 @@ pub(crate) fn assemble(
         wake_next: wakes[index + 1].as_fd(),
         input: &regions[if copies { index } else { 0 }],
         own: copies.then(|| &regions[index + 1]),
+        state: spec.state.as_ref().map(|of| Kept {
+            opens: of.away == state::Policy::Open,
+            cache: of.cache,
+        }),
     };
     let mut logs = Vec::new();
     let mut start =
@@ -226,6 +236,17 @@ pub(crate) fn assemble(
     })?;
     let read = |memory: &Memory| Page::map(memory, false).map_err(at);
     let failed = Arc::new(AtomicBool::new(false));
+    let mut sessions = Vec::new();
+    let mut all = Vec::new();
+    for ((index, (line, running)), names) in started.into_iter().enumerate().zip(&names) {
+        // The others have nothing more to say.
+        let session = match stores.get(index).filter(|_| names.has_state) {
+            Some(store) => Some(store.hear(number, line)?),
+            None => None,
+        };
+        sessions.push(session);
+        all.push(running);
+    }
     let chain = Chain {
         number,
         layout,
@@ -237,10 +258,12 @@ pub(crate) fn assemble(
         failed: Arc::clone(&failed),
         state: State::Baton,
         round: 0,
+        sessions: sessions.clone(),
     };
     let mut seats = Vec::new();
-    for (((nf, (_, running)), page), names) in spec.nfs.iter().zip(started).zip(&pages).zip(names) {
-        seats.push(Seat { name: nf.name.clone(), running, page: read(page)?, names });
+    let parts = spec.nfs.iter().zip(all).zip(&pages).zip(names).zip(sessions);
+    for ((((nf, running), page), names), session) in parts {
+        seats.push(Seat { name: nf.name.clone(), running, page: read(page)?, names, session });
     }
     let watched = Watched { number, seats, host: read(&host_page)?, wakes, failed };
     Ok((chain, watched))
@@ -338,6 +361,22 @@ impl Chain {
             }
         }
         Outcome::Passed(extent)
+    }
+
+    /// From now on, those of its NFs that keep state have their flows, and those of chains before have not.
+    pub(crate) fn begin(&self) {
+        self.sessions.iter().flatten().for_each(|session| session.begin());
+    }
+
+    /// Whether NFs keep state.
+    pub(crate) fn has_state(&self) -> bool {
+        self.sessions.iter().any(Option::is_some)
+    }
+
+    /// The updates that a packet of the last round waits for.
+    pub(crate) fn updates(&self, index: u32) -> impl Iterator<Item = (&Arc<Session>, u64)> {
+        let all = self.sessions.iter().zip(&self.pages);
+        all.filter_map(move |(session, page)| Some((session.as_ref()?, page.update(index))))
     }
 
     /// The bytes of a packet at the end of the chain.

@@ -27,6 +27,7 @@ mod rack;
 pub mod scheduler;
 mod script;
 pub mod service;
+pub mod state;
 mod sys;
 pub mod tuning;
 

@@ -1,6 +1,7 @@
 //! Host chains: the manifests of `catena host up`.
 
 mod interfaces;
+mod state;
 mod written;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use serde_saphyr::Spanned;
 use crate::confine::Limits;
 use crate::container;
 use crate::image::Image;
+use crate::state::State;
 
 pub(crate) use interfaces::{INTERFACES, LINK};
 pub use interfaces::{Interfaces, Privilege};
@@ -54,6 +56,8 @@ pub struct HostChain {
     pub overhead: f64,
     /// How long an NF may keep a batch.
     pub timeout: Duration,
+    /// Where state of flows is kept; in NFs alone if nothing is said.
+    pub state: Option<State>,
 }
 
 /// A network function of a chain.
@@ -238,6 +242,7 @@ impl HostChain {
             hand_off: HandOff::Baton,
             overhead: OVERHEAD,
             timeout: TIMEOUT,
+            state: None,
         }
     }
 }
@@ -378,6 +383,8 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         }
         of
     });
+    let state =
+        written.state.as_ref().and_then(|state| state::read(state, &fabric, found, files));
     HostChain {
         nfs,
         fabric,
@@ -394,6 +401,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         hand_off: choose(found, "hand-off", isolation.hand_off.as_ref(), &HAND_OFF, HandOff::Auto),
         overhead,
         timeout,
+        state,
     }
 }
 

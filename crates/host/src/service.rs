@@ -4,6 +4,7 @@
 //! interfaces (`linked`) needs the last alone.
 
 mod control;
+mod held;
 mod linked;
 mod mover;
 
@@ -20,15 +21,17 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
 
 use crate::cgroup::Groups;
-use crate::chain::{Chain, Program, Watched, assemble};
+use crate::chain::{Chain, Program, Seat, Watched, assemble};
 use crate::launch::{Environment, environment};
+use crate::state::{self, Store};
 use crate::manifest::{Fabric, Function, HandOff, HostChain, Nf, Policy};
 use crate::scheduler::{self, Class};
 use crate::{Failure, Journal};
 
 pub use crate::log::{Log, path as log_path};
 use control::Served;
-pub use control::{Client, NfStatus, Request, Status};
+pub use control::{Client, HeldStatus, NfState, NfStatus, Request, Status};
+use held::Held;
 use linked::Linked;
 use mover::Mover;
 
@@ -60,6 +63,8 @@ pub(crate) struct Totals {
     /// Nanoseconds of rounds.
     pub(crate) busy: u64,
     pub(crate) lines: Vec<String>,
+    /// Packets that wait for state to be stored.
+    pub(crate) held: held::Counts,
 }
 
 /// What a service is told from elsewhere.
@@ -118,7 +123,9 @@ pub(crate) struct Shared {
     watched: Mutex<Vec<Watched>>,
     error: Mutex<Option<String>>,
     /// What the thread that watches is to say.
-    said: Mutex<Vec<String>>,
+    said: Arc<Mutex<Vec<String>>>,
+    /// The state of NFs, by their place in the chain; none if the chain keeps none.
+    stores: Vec<Arc<Store>>,
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -242,6 +249,8 @@ struct Prepared {
     environments: Vec<Box<dyn Environment>>,
     devices: (Box<dyn Device + Send>, Box<dyn Device + Send>),
     shared: Arc<Shared>,
+    /// Becomes readable when state was stored.
+    stored: Arc<OwnedFd>,
     /// Chains that stand by.
     spares: bool,
 }
@@ -322,8 +331,14 @@ impl Prepared {
                 nf.config.clone_from(text);
             }
         }
+        let orders = Orders::new(journal)?;
+        let stored = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let stored = stored.map_err(|why| Failure::File(journal.folder().into(), why.into()))?;
+        let stored = Arc::new(stored);
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let stores = stores(&spec, journal, (&stored, &said, &orders))?;
         let shared = Arc::new(Shared {
-            orders: Orders::new(journal)?,
+            orders,
             active: AtomicU64::new(0),
             batch: AtomicU64::new(u64::from(spec.batch.unwrap_or(BATCH))),
             over: AtomicBool::new(false),
@@ -333,12 +348,13 @@ impl Prepared {
             }),
             watched: Mutex::new(Vec::new()),
             error: Mutex::new(None),
-            said: Mutex::new(Vec::new()),
+            said,
+            stores,
         });
         let mut lines = bindings.take_lines();
         lines.push(chosen.why.clone());
         locked(&shared.totals).lines = lines;
-        Ok(Self { spec, chosen, environments, devices: (input, output), shared, spares })
+        Ok(Self { spec, chosen, environments, devices: (input, output), shared, stored, spares })
     }
 }
 
@@ -362,7 +378,7 @@ impl Service {
             Either::Shared(prepared) => *prepared,
             Either::Linked(linked) => return linked.run(control, journal, say),
         };
-        let Prepared { spec, chosen, environments, devices, shared, spares } = prepared;
+        let Prepared { spec, chosen, environments, devices, shared, stored, spares } = prepared;
         let journal = Arc::new(journal);
         let spec = Arc::new(spec);
         let mut threads = Vec::new();
@@ -378,6 +394,7 @@ impl Service {
                 journal: Arc::clone(&journal),
                 capacity,
                 has_logs: control.is_some(),
+                stores: shared.stores.clone(),
             };
             threads.push(spawn("launcher", move || launcher.serve(&asked, &started))?);
             let mut watch = Watch {
@@ -390,9 +407,11 @@ impl Service {
                 ended: Vec::new(),
                 asked: false,
                 next: 0,
+                waits: spec.state.as_ref().map_or(Duration::ZERO, |state| 3 * state.wait),
             };
             watch.ask();
             let first = watch.first()?;
+            watch.say_what_is_lost(&spec, say);
             let class = format!("{} started: {}", count(spec.nfs.len(), "NF"), chosen.why);
             say(&class);
             if let Some(path) = control {
@@ -407,6 +426,8 @@ impl Service {
                 spares: take,
                 is_auto: spec.batch.is_none(),
                 overhead: spec.overhead,
+                held: Held::new(spec.state.clone()),
+                stored: Arc::clone(&stored),
             };
             threads.push(spawn("mover", move || mover.run(first))?);
             let watched = watch.until_over(&give, spares, spec.timeout, say);
@@ -418,6 +439,8 @@ impl Service {
         for thread in threads {
             let _ = thread.join();
         }
+        shared.stores.iter().for_each(|store| store.end());
+        locked(&shared.said).drain(..).for_each(|line| say(&line));
         let status = control::status(&shared, &spec, begin);
         drop(server);
         for chain in std::mem::take(&mut *locked(&shared.watched)) {
@@ -434,6 +457,31 @@ impl Service {
             None => ran.and(taken).map(|()| status),
         }
     }
+}
+
+/// The state of the chain's NFs, once the server was seen to be able to keep it.
+fn stores(
+    spec: &HostChain,
+    journal: &Journal,
+    (stored, said, orders): (&Arc<OwnedFd>, &Arc<Mutex<Vec<String>>>, &Arc<Orders>),
+) -> Result<Vec<Arc<Store>>, Failure> {
+    let Some(state) = &spec.state else { return Ok(Vec::new()) };
+    let name = journal.folder().file_name().and_then(|name| name.to_str());
+    let prefix = state.prefix.as_deref().or(name).unwrap_or("catena");
+    if let Some(nf) = spec.nfs.first() {
+        state::check(state, prefix, &nf.name).map_err(|why| {
+            Failure::Impossible(format!("the state of NFs, at {}: {why}", state.server.place()))
+        })?;
+    }
+    let store = |nf: &Nf| {
+        let (said, orders) = (Arc::clone(said), Arc::clone(orders));
+        let lines = move |line| {
+            locked(&said).push(line);
+            orders.wake();
+        };
+        Store::new(&nf.name, prefix, state, Arc::clone(stored), Box::new(lines))
+    };
+    Ok(spec.nfs.iter().map(store).collect())
 }
 
 /// What a service is asked for while it runs.
@@ -473,6 +521,7 @@ struct Launcher {
     capacity: u32,
     /// Whether what NFs print goes to files.
     has_logs: bool,
+    stores: Vec<Arc<Store>>,
 }
 
 type Started = Result<(Chain, Watched), Failure>;
@@ -485,6 +534,7 @@ impl Launcher {
                 &self.environments,
                 number,
                 (self.capacity, self.has_logs),
+                &self.stores,
                 &self.journal,
             );
             if started.send(made).is_err() {
@@ -509,12 +559,26 @@ struct Watch<'a> {
     /// Whether one is being started.
     asked: bool,
     next: u64,
+    /// How long an NF may wait for state in one turn.
+    waits: Duration,
 }
 
 impl Watch<'_> {
     fn ask(&mut self) {
         self.next += 1;
         self.asked = self.ask.send(self.next).is_ok();
+    }
+
+    /// Names NFs that keep state in a chain that keeps none.
+    fn say_what_is_lost(&self, spec: &HostChain, say: Say<'_>) {
+        let watched = locked(&self.shared.watched);
+        let seats = watched.iter().flat_map(|chain| &chain.seats);
+        for seat in seats.filter(|seat| seat.names.has_state && spec.state.is_none()) {
+            say(&format!(
+                "the NF '{}' keeps state of flows, which ends with it: `state:` in the manifest keeps it in Redis",
+                seat.name
+            ));
+        }
     }
 
     /// Waits for the first chain.
@@ -635,6 +699,15 @@ impl Watch<'_> {
         if chain.has_failed() {
             return true;
         }
+        let is_broken = |seat: &&Seat| seat.session.as_ref().is_some_and(|of| of.is_broken());
+        if let Some(seat) = chain.seats.iter().find(is_broken) {
+            say(&format!(
+                "the NF '{}' asks for state as the ABI has it not: its chain is replaced",
+                seat.name
+            ));
+            chain.fail();
+            return true;
+        }
         let ended =
             chain.seats.iter().find_map(|seat| Some((seat, seat.running.process.ending()?)));
         if let Some((seat, ending)) = ended {
@@ -662,7 +735,11 @@ impl Watch<'_> {
         let turn = (chain.number, seat, round);
         match since {
             Some((of, begin)) if *of == turn => {
-                if begin.elapsed() < timeout {
+                // It may wait for state, but not without end.
+                let session = chain.seats[seat].session.as_ref();
+                let waited = session.and_then(|session| session.waited());
+                let from = waited.map_or(*begin, |at| at.max(*begin)).min(*begin + self.waits);
+                if from.elapsed() < timeout {
                     return false;
                 }
                 let name = &chain.seats[seat].name;

@@ -20,12 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO = 0x4e460001, ATTACH, ATTACHED, BEGIN, READY, REFUSED };
-enum { WRITES = 1, COPIES = 2 };
+enum { HELLO = 0x4e460001, ATTACH, ATTACHED, BEGIN, READY, REFUSED, READ, VALUES, UPDATE };
+enum { WRITES = 1, COPIES = 2, STORE = 4, OPEN = 8 };
 enum { BATON = 0, YIELD = 1, IDLE = 2, STOP = 3 };
 /* Words of a page. */
 enum { ROUND = 0, COUNT = 1, STATE = 2, RECEIVED = 8, PASSED, DROPPED, BAD, OUT_OF_TURN, BUSY, BATCHES, COUNTERS = 64, ENTRIES = 512 };
 #define MALFORMED 0xffffu
+#define NO_STATE 0xfffeu
+#define ABSENT 0xffffu
+#define AWAY 0xfffeu
 #define LONGEST (1u << 16)
 #define FILES 8
 
@@ -33,8 +36,19 @@ typedef _Atomic uint64_t word;
 
 struct catena_setup {
     char counters[CATENA_NF_COUNTERS][41], reasons[CATENA_NF_REASONS][41];
-    int counter_count, reason_count;
+    int counter_count, reason_count, has_state;
+    uint8_t fields;
     char wrong[200];
+};
+
+/* The state of a flow that was used of late. */
+struct known {
+    struct catena_flow flow;
+    uint32_t next; /* in its chain, from 1 */
+    uint16_t length;
+    uint8_t is_there, used;
+    uint64_t update;
+    uint8_t *value;
 };
 
 static struct {
@@ -46,6 +60,16 @@ static struct {
     struct catena_packet *packets;
     uint64_t round, counters[CATENA_NF_COUNTERS];
     int counter_count;
+    int has_state, has_store;
+    uint8_t fields;
+    /* What is known of flows, in chains by their hash; `hand` is where the next leaves. */
+    struct known *known;
+    uint32_t *chains, known_count, known_most, chain_mask, hand;
+    uint64_t last_update;
+    uint8_t *updates;
+    size_t updates_length;
+    /* The flows of a batch that are not known. */
+    struct catena_flow *missing;
 } self;
 
 static uint64_t load(word *at) { return atomic_load_explicit(at, memory_order_relaxed); }
@@ -123,10 +147,23 @@ static void *map(int file, size_t length, int writable) {
     return at == MAP_FAILED ? NULL : at;
 }
 
+static char body[LONGEST + 1];
+
+static int start_state(uint32_t most) {
+    uint32_t chains = 1;
+    while (chains < most && chains < 1u << 24) chains *= 2;
+    self.known_most = most;
+    self.chain_mask = chains - 1;
+    self.known = calloc(most, sizeof *self.known);
+    self.chains = calloc(chains, sizeof *self.chains);
+    self.updates = malloc(LONGEST);
+    self.missing = calloc(self.capacity, sizeof *self.missing);
+    return !self.known || !self.chains || !self.updates || !self.missing;
+}
+
 static int attach(const struct catena_nf *nf) {
-    static char body[LONGEST + 1];
     int files[FILES];
-    uint32_t numbers[4];
+    uint32_t numbers[5];
     if (say(HELLO, "", 0) < 0) return refuse("the host does not listen");
     long length = hear(ATTACH, body, files);
     if (length == -2) return refuse("the host has another version of the NF ABI");
@@ -159,9 +196,13 @@ static int attach(const struct catena_nf *nf) {
     if (nf->init && nf->init(body, &setup) != 0 && !setup.wrong[0]) catena_refuse(&setup, "the configuration is wrong");
     if (setup.wrong[0]) return refuse(setup.wrong);
     self.counter_count = setup.counter_count;
+    self.has_state = setup.has_state, self.fields = setup.fields;
+    self.has_store = setup.has_state && (self.flags & STORE) != 0;
+    if (setup.has_state && (numbers[4] < 1 || start_state(numbers[4]))) return refuse("no memory for the state of flows");
     size_t end = 0;
     for (int i = 0; i < setup.counter_count; i++) end += (size_t)sprintf(body + end, "counter %s\n", setup.counters[i]);
     for (int i = 0; i < setup.reason_count; i++) end += (size_t)sprintf(body + end, "reason %s\n", setup.reasons[i]);
+    if (setup.has_state) end += (size_t)sprintf(body + end, "state\n");
     self.round = load(self.own + ROUND);
     return say(READY, body, end) < 0;
 }
@@ -205,7 +246,7 @@ static uint32_t take(void) {
             continue;
         }
         struct catena_packet *p = &self.packets[taken++];
-        p->start_ = buffer * self.size;
+        p->start_ = buffer * self.size, p->update_ = 0;
         p->data = self.region + p->start_ + head;
         p->length = length, p->verdict = CATENA_PASS, p->reason = 0, p->index_ = i;
         p->time = time, p->hash = (uint32_t)(place >> 32), p->port = (uint16_t)more, p->group = (uint16_t)(more >> 16);
@@ -230,6 +271,7 @@ static void give(uint32_t count, uint64_t busy) {
             passed++;
         }
         store(entry(self.own, p->index_), verdict);
+        if (self.has_store) store(entry(self.own, p->index_) + 1, p->update_);
     }
     add(PASSED, passed);
     add(DROPPED, count - passed);
@@ -239,6 +281,223 @@ static void give(uint32_t count, uint64_t busy) {
     release(self.own + ROUND, self.round);
     uint64_t one = 1;
     if (acquire(self.host + STATE) != YIELD && write(self.wake_next, &one, sizeof one) < 0) return;
+}
+
+/* The protocol and, in `at`, where ports are: 0 if there are none. -1 if it is no IP packet. */
+static int network(const uint8_t *bytes, size_t length, uint16_t kind, struct catena_flow *flow, size_t *at) {
+    *at = 0;
+    if (kind == 0x0800) {
+        size_t header = length ? (size_t)(bytes[0] & 15) * 4 : 0;
+        if (length < 20 || bytes[0] >> 4 != 4 || header < 20 || length < header) return -1;
+        flow->version = 4;
+        memcpy(flow->source, bytes + 12, 4);
+        memcpy(flow->destination, bytes + 16, 4);
+        if (!(bytes[6] & 0x3f) && !bytes[7]) *at = header;
+        return bytes[9];
+    }
+    if (kind != 0x86dd || length < 40 || bytes[0] >> 4 != 6) return -1;
+    flow->version = 6;
+    memcpy(flow->source, bytes + 8, 16);
+    memcpy(flow->destination, bytes + 24, 16);
+    int next = bytes[6];
+    size_t place = 40;
+    for (int i = 0; i < 8 && length >= 8 && place <= length - 8; i++) {
+        if (next == 44) return bytes[place];
+        if (next != 0 && next != 43 && next != 60) break;
+        next = bytes[place];
+        place += 8 + (size_t)bytes[place + 1] * 8;
+    }
+    *at = place;
+    return next;
+}
+
+int catena_flow(const struct catena_packet *packet, struct catena_flow *flow) {
+    const uint8_t *bytes = packet->data;
+    size_t length = packet->length, at = 12, ports;
+    memset(flow, 0, sizeof *flow);
+    for (int i = 0; i < 2; i++)
+        if (length >= at + 2 && ((bytes[at] == 0x81 && bytes[at + 1] == 0x00) || (bytes[at] == 0x88 && bytes[at + 1] == 0xa8))) at += 4;
+    if (!self.has_state || length < at + 2) return -1;
+    uint16_t kind = (uint16_t)(bytes[at] << 8 | bytes[at + 1]);
+    bytes += at + 2, length -= at + 2;
+    int protocol = network(bytes, length, kind, flow, &ports);
+    if (protocol < 0) return -1;
+    flow->protocol = (uint8_t)protocol;
+    if ((protocol == 6 || protocol == 17 || protocol == 132) && ports && length >= 4 && ports <= length - 4) {
+        memcpy(flow->source_port, bytes + ports, 2);
+        memcpy(flow->destination_port, bytes + ports + 2, 2);
+    }
+    flow->fields = self.fields & CATENA_FLOW;
+    if (!(self.fields & CATENA_SOURCE)) memset(flow->source, 0, 16);
+    if (!(self.fields & CATENA_DESTINATION)) memset(flow->destination, 0, 16);
+    if (!(self.fields & CATENA_PROTOCOL)) flow->protocol = 0;
+    if (!(self.fields & CATENA_SOURCE_PORT)) memset(flow->source_port, 0, 2);
+    if (!(self.fields & CATENA_DESTINATION_PORT)) memset(flow->destination_port, 0, 2);
+    return 0;
+}
+
+struct catena_flow catena_reverse(const struct catena_flow *flow) {
+    struct catena_flow of = *flow;
+    memcpy(of.source, flow->destination, 16);
+    memcpy(of.destination, flow->source, 16);
+    memcpy(of.source_port, flow->destination_port, 2);
+    memcpy(of.destination_port, flow->source_port, 2);
+    uint8_t fields = flow->fields;
+    of.fields = (uint8_t)((fields & CATENA_PROTOCOL) | (fields & CATENA_SOURCE) << 1 | (fields & CATENA_DESTINATION) >> 1
+        | (fields & CATENA_SOURCE_PORT) << 1 | (fields & CATENA_DESTINATION_PORT) >> 1);
+    return of;
+}
+
+void catena_state(struct catena_setup *setup, unsigned fields) {
+    setup->has_state = 1;
+    setup->fields = (uint8_t)fields;
+}
+
+static uint32_t *chain(const struct catena_flow *flow) {
+    uint64_t hash = 0xcbf29ce484222325u, part;
+    for (size_t i = 0; i < sizeof *flow; i += 8) {
+        memcpy(&part, (const uint8_t *)flow + i, 8);
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return &self.chains[hash & self.chain_mask];
+}
+
+static struct known *find(const struct catena_flow *flow) {
+    for (uint32_t at = *chain(flow); at; at = self.known[at - 1].next)
+        if (memcmp(&self.known[at - 1].flow, flow, sizeof *flow) == 0) return &self.known[at - 1];
+    return NULL;
+}
+
+/* Makes room: who was not used since the hand came by leaves. */
+static struct known *leave(void) {
+    for (;; self.hand = (self.hand + 1) % self.known_most) {
+        struct known *of = &self.known[self.hand];
+        if (of->used) {
+            of->used = 0;
+            continue;
+        }
+        uint32_t number = (uint32_t)(of - self.known) + 1, *at = chain(&of->flow);
+        while (*at != number) at = &self.known[*at - 1].next;
+        *at = of->next;
+        self.hand = (self.hand + 1) % self.known_most;
+        return of;
+    }
+}
+
+static void keep(const struct catena_flow *flow, const void *value, size_t length, uint64_t update) {
+    struct known *of = find(flow);
+    if (!of) {
+        of = self.known_count < self.known_most ? &self.known[self.known_count++] : leave();
+        uint32_t *first = chain(flow);
+        of->flow = *flow, of->next = *first, of->used = 0;
+        *first = (uint32_t)(of - self.known) + 1;
+    } else of->used = 1;
+    if (value && length && (length > of->length || !of->value)) {
+        free(of->value);
+        if (!(of->value = malloc(length))) abort();
+    }
+    if (value && length) memcpy(of->value, value, length);
+    of->is_there = value != NULL, of->length = value ? (uint16_t)length : of->length, of->update = update;
+}
+
+static void broken(const char *what) {
+    fprintf(stderr, "error: %s\n", what);
+    exit(1);
+}
+
+/* Before the host sees which updates packets wait for, it has them. */
+static void send_updates(void) {
+    if (self.updates_length && say(UPDATE, self.updates, self.updates_length) < 0) broken("the host takes no updates");
+    self.updates_length = 0;
+}
+
+/* Reads flows from the store in one request. Those that cannot be read now stay in `flows`; how many they are. */
+static uint32_t fetch(struct catena_flow *flows, uint32_t count) {
+    int files[FILES];
+    uint32_t done = 0, away = 0;
+    if (say(READ, flows, count * sizeof *flows) < 0) broken("the host reads no state");
+    while (done < count) {
+        long length = hear(VALUES, body, files), at = 0;
+        if (length < 2) broken("the host has ended, or says what is no state");
+        while (at < length) {
+            uint16_t word;
+            if (done == count || length - at < 2) broken("the host says what is no state");
+            memcpy(&word, body + at, 2);
+            at += 2;
+            if (word == ABSENT) keep(&flows[done], NULL, 0, 0);
+            else if (word == AWAY) flows[away++] = flows[done];
+            else if (word > CATENA_NF_VALUE || length - at < word) broken("the host says what is no state");
+            else keep(&flows[done], body + at, word, 0), at += word;
+            done++;
+        }
+    }
+    return away;
+}
+
+int catena_read(struct catena_packet *packet, const struct catena_flow *flow, void *value, size_t size) {
+    struct known *of = self.has_state ? find(flow) : NULL;
+    if (!of && self.has_store) {
+        struct catena_flow one = *flow;
+        /* What was updated before it was forgotten is written before it is read. */
+        send_updates();
+        if (fetch(&one, 1)) return CATENA_AWAY;
+        of = find(flow);
+    }
+    if (!of) return CATENA_ABSENT;
+    of->used = 1;
+    if (packet->update_ < of->update) packet->update_ = of->update;
+    if (!of->is_there) return CATENA_ABSENT;
+    if (value && size && of->length) memcpy(value, of->value, of->length < size ? of->length : size);
+    return of->length;
+}
+
+int catena_update(struct catena_packet *packet, const struct catena_flow *flow, const void *value, size_t length) {
+    if (!self.has_state || (value && length > CATENA_NF_VALUE)) return -1;
+    uint64_t number = 0;
+    if (self.has_store) {
+        packet->update_ = number = ++self.last_update;
+        if (self.updates_length + 8 + sizeof *flow + 2 + CATENA_NF_VALUE > LONGEST) send_updates();
+        uint8_t *to = self.updates + self.updates_length;
+        uint16_t word = value ? (uint16_t)length : ABSENT;
+        memcpy(to, &number, 8);
+        memcpy(to + 8, flow, sizeof *flow);
+        memcpy(to + 8 + sizeof *flow, &word, 2);
+        if (value && length) memcpy(to + 10 + sizeof *flow, value, length);
+        self.updates_length += 10 + sizeof *flow + (value ? length : 0);
+    }
+    keep(flow, value, length, number);
+    return 0;
+}
+
+static int by_bytes(const void *one, const void *other) { return memcmp(one, other, sizeof(struct catena_flow)); }
+
+/* Reads the state of a batch's flows that is not known. Packets of those that cannot be read are not processed; how many are. */
+static uint32_t read_state(uint32_t count) {
+    uint32_t missing = 0, different = 0, kept = 0, opened = 0;
+    struct catena_flow flow;
+    for (uint32_t i = 0; i < count; i++)
+        if (catena_flow(&self.packets[i], &flow) == 0 && !find(&flow)) self.missing[missing++] = flow;
+    if (!missing) return count;
+    qsort(self.missing, missing, sizeof flow, by_bytes);
+    for (uint32_t i = 0; i < missing; i++)
+        if (!i || by_bytes(&self.missing[i], &self.missing[different - 1])) self.missing[different++] = self.missing[i];
+    uint32_t away = fetch(self.missing, different);
+    if (!away) return count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct catena_packet *p = &self.packets[i];
+        if (catena_flow(p, &flow) || !bsearch(&flow, self.missing, away, sizeof flow, by_bytes)) {
+            self.packets[kept++] = *p;
+            continue;
+        }
+        uint64_t verdict = NO_STATE | (uint64_t)CATENA_DROP << 48;
+        if (self.flags & OPEN) verdict = p->length | (uint64_t)p->head_room << 32 | (uint64_t)CATENA_PASS << 48, opened++;
+        store(entry(self.own, p->index_), verdict);
+        store(entry(self.own, p->index_) + 1, 0);
+    }
+    add(PASSED, opened);
+    add(DROPPED, count - kept - opened);
+    return kept;
 }
 
 static uint64_t now(void) {
@@ -258,8 +517,10 @@ int catena_nf_main(const struct catena_nf *nf) {
     if (attach(nf)) return 1;
     while (wait_for_turn()) {
         uint32_t count = take();
+        if (self.has_store) count = read_state(count);
         uint64_t begin = now();
         nf->process(self.packets, count);
+        if (self.has_store) send_updates();
         give(count, now() - begin);
     }
     return 0;

@@ -1,7 +1,7 @@
 //! The ABI's numbers: `docs/nf-abi.md` explains them. `c/catena_nf.h` has the same.
 
 /// The version; another one is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What every message begins with: its kind, and the version.
 pub(crate) mod kind {
@@ -11,6 +11,9 @@ pub(crate) mod kind {
     pub(crate) const BEGIN: u32 = 0x4e46_0004;
     pub(crate) const READY: u32 = 0x4e46_0005;
     pub(crate) const REFUSED: u32 = 0x4e46_0006;
+    pub(crate) const READ: u32 = 0x4e46_0007;
+    pub(crate) const VALUES: u32 = 0x4e46_0008;
+    pub(crate) const UPDATE: u32 = 0x4e46_0009;
 }
 
 /// Bytes of a message at most, and so of a configuration.
@@ -25,6 +28,10 @@ pub(crate) mod flag {
     pub(crate) const WRITES: u32 = 1;
     /// The NF has a region of its own, to which packets are copied.
     pub(crate) const COPIES: u32 = 2;
+    /// The host keeps state of flows.
+    pub(crate) const STORE: u32 = 4;
+    /// Packets whose state cannot be read pass the NF, and are dropped else.
+    pub(crate) const OPEN: u32 = 8;
 }
 
 /// Offsets in a page, in bytes.
@@ -55,6 +62,23 @@ pub const MOST_COUNTERS: usize = 64;
 pub const MOST_REASONS: usize = 32;
 /// The reason of packets that the NF before passed on with bounds outside of their buffers.
 pub const MALFORMED: u16 = u16::MAX;
+
+/// The reason of packets that were dropped as the state of their flow could not be read.
+pub const NO_STATE: u16 = u16::MAX - 1;
+
+/// Bytes of a flow.
+pub const FLOW: usize = 40;
+
+/// Bytes that are kept of a flow at most.
+pub const LONGEST_VALUE: usize = 1024;
+
+/// In the place of a value's length: there is none.
+pub(crate) const ABSENT: u16 = 0xffff;
+/// The same: it cannot be read now.
+pub(crate) const AWAY: u16 = 0xfffe;
+
+/// Flows that an NF's runtime holds where it is not said.
+pub const CACHE: u32 = 1 << 16;
 
 /// Bytes of an entry.
 pub(crate) const ENTRY: usize = 32;

@@ -16,10 +16,12 @@ use rustix::net::{
 };
 
 use crate::abi::{
-    LONGEST_MESSAGE, MOST_COUNTERS, MOST_DESCRIPTORS, MOST_REASONS, VERSION, flag, kind,
+    CACHE, LONGEST_MESSAGE, MOST_COUNTERS, MOST_DESCRIPTORS, MOST_REASONS, VERSION, flag, kind,
 };
+use crate::flow::Flow;
 use crate::memory::Memory;
 use crate::page::Layout;
+use crate::store::{Answer, Update, answer_texts, parse_updates, read_flows};
 
 /// A message as it came.
 #[derive(Debug)]
@@ -76,19 +78,36 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Message> {
     }
 }
 
-/// The names that an NF gave.
+/// Receives a message of a kind, on the NF's side.
+pub(crate) fn expect(socket: &OwnedFd, kind: u32) -> Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
+    let message = receive(socket)?;
+    if message.version != VERSION {
+        let text =
+            format!("the host has version {} of the ABI, and this NF {VERSION}", message.version);
+        return Err(Error::new(ErrorKind::InvalidData, text));
+    }
+    match message.kind == kind {
+        true => Ok((message.body, message.files.into_iter())),
+        false => Err(Error::new(ErrorKind::InvalidData, "another message than was due")),
+    }
+}
+
+/// The names that an NF gave, and whether it keeps state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Its counters.
     pub counters: Vec<String>,
     /// Its reasons to drop.
     pub reasons: Vec<String>,
+    /// Whether it keeps state of flows.
+    pub has_state: bool,
 }
 
 impl Names {
     pub(crate) fn text(&self) -> String {
         let counters = self.counters.iter().map(|name| format!("counter {name}\n"));
-        counters.chain(self.reasons.iter().map(|name| format!("reason {name}\n"))).collect()
+        let reasons = self.reasons.iter().map(|name| format!("reason {name}\n"));
+        counters.chain(reasons).chain(self.has_state.then(|| "state\n".into())).collect()
     }
 
     /// Reads what an NF sent.
@@ -99,12 +118,16 @@ impl Names {
         let text = std::str::from_utf8(text).map_err(|_| "names that are no UTF-8")?;
         let mut names = Self::default();
         for line in text.lines() {
+            if line == "state" && !names.has_state {
+                names.has_state = true;
+                continue;
+            }
             let (all, name) = match line.split_once(' ') {
                 Some(("counter", name)) => (&mut names.counters, name),
                 Some(("reason", name)) => (&mut names.reasons, name),
                 _ => {
                     return Err(format!(
-                        "a line that names neither a counter nor a reason: {line:?}"
+                        "a line that names neither a counter, a reason nor state: {line:?}"
                     ));
                 }
             };
@@ -176,6 +199,17 @@ pub struct Offer<'a> {
     pub input: &'a Memory,
     /// Where it copies them to, if it does.
     pub own: Option<&'a Memory>,
+    /// How state of flows is kept, if the host does that.
+    pub state: Option<Kept>,
+}
+
+/// How a host keeps state of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Whether packets whose state cannot be read pass the NF.
+    pub opens: bool,
+    /// Flows that the NF's runtime holds at most.
+    pub cache: u32,
 }
 
 /// The host's end of the socket to an NF.
@@ -242,8 +276,12 @@ impl HostEnd {
             None if offer.writes => files.push(offer.input.file().as_fd()),
             None => {}
         }
+        if let Some(state) = offer.state {
+            flags |= flag::STORE | if state.opens { flag::OPEN } else { 0 };
+        }
+        let cache = offer.state.map_or(CACHE, |state| state.cache);
         let Layout { buffers, buffer_size, capacity } = offer.layout;
-        let numbers = [flags, buffers, buffer_size, capacity];
+        let numbers = [flags, buffers, buffer_size, capacity, cache];
         let body: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         send(&self.0, kind::ATTACH, &body, &files)?;
         self.expect(kind::ATTACHED).map(drop)
@@ -275,6 +313,52 @@ impl HostEnd {
     pub fn ready(&self) -> std::result::Result<Names, Trouble> {
         Names::parse(&self.expect(kind::READY)?.body).map_err(Trouble::Abi)
     }
+
+    /// Waits for what an NF asks of its state while it runs, however long that takes.
+    ///
+    /// # Errors
+    /// If it ended, or does not keep to the ABI.
+    pub fn asked(&self) -> std::result::Result<Asked, Trouble> {
+        let Message { kind, version, body, .. } = receive(&self.0)?;
+        let asked = match kind {
+            _ if version != VERSION => return Err(Trouble::Version(version)),
+            kind::READ => read_flows(&body).map(Asked::Read),
+            kind::UPDATE => parse_updates(&body).map(Asked::Update),
+            _ => None,
+        };
+        asked.ok_or_else(|| Trouble::Abi(format!("a message {kind:#x} about state that is none")))
+    }
+
+    /// Answers what it reads, flow by flow.
+    ///
+    /// # Errors
+    /// If it ended, or does not receive it.
+    pub fn answer(&self, answers: &[Answer]) -> Result<()> {
+        answer_texts(answers).iter().try_for_each(|text| send(&self.0, kind::VALUES, text, &[]))
+    }
+
+    /// From now on it is waited for without end, and it has so long to receive an answer.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_running(&self, longest: Duration) -> Result<()> {
+        set_socket_timeout(&self.0, Timeout::Recv, None)?;
+        Ok(set_socket_timeout(&self.0, Timeout::Send, Some(longest))?)
+    }
+
+    /// Ends what is said here: who waits for a message waits no more.
+    pub fn close(&self) {
+        let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
+    }
+}
+
+/// What an NF asks of its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// What is kept of these flows.
+    Read(Vec<Flow>),
+    /// That this is kept.
+    Update(Vec<Update>),
 }
 
 #[cfg(test)]
@@ -284,11 +368,11 @@ mod tests {
     #[test]
     fn names_are_read_back_and_bad_ones_refused() {
         let names =
-            Names { counters: vec!["seen".into()], reasons: vec!["denied".into(), "odd".into()] };
+            Names { counters: vec!["seen".into()], reasons: vec!["denied".into(), "odd".into()], has_state: true };
         assert_eq!(Names::parse(names.text().as_bytes()), Ok(names));
         let many = "reason a\n".repeat(2);
         let long = format!("counter {}", "a".repeat(41));
-        for bad in ["x", "reason ", "reason a b", "reason a\u{1b}", &many, &long, "\u{0}"] {
+        for bad in ["x", "reason ", "reason a b", "reason a\u{1b}", "state\nstate", &many, &long, "\u{0}"] {
             assert!(Names::parse(bad.as_bytes()).is_err(), "{bad:?}");
         }
         let more: String = (0..=MOST_REASONS).map(|number| format!("reason r{number}\n")).collect();
@@ -303,9 +387,9 @@ mod tests {
             line.expect(kind::HELLO).err().map(|why| format!("{why:?}")).unwrap_or_default()
         };
         assert!(offered(b"short").contains("Abi"));
-        assert!(offered(b"lo\x46\x4e\x01\x00\x00\x00").contains("Abi"));
-        assert!(offered(&[1, 0, 0x46, 0x4e, 2, 0, 0, 0]).contains("Version(2)"));
-        assert_eq!(offered(&[1, 0, 0x46, 0x4e, 1, 0, 0, 0]), "");
+        assert!(offered(b"lo\x46\x4e\x02\x00\x00\x00").contains("Abi"));
+        assert!(offered(&[1, 0, 0x46, 0x4e, 1, 0, 0, 0]).contains("Version(1)"));
+        assert_eq!(offered(&[1, 0, 0x46, 0x4e, 2, 0, 0, 0]), "");
         drop(far);
         assert!(matches!(line.expect(kind::HELLO), Err(Trouble::Ended)));
     }

@@ -209,6 +209,18 @@ impl Page {
         self.0.store(entry(index), verdict.word());
     }
 
+    /// The number of the last update that the packet at a position waits for; 0 if it does not.
+    #[inline]
+    pub fn update(&self, index: u32) -> u64 {
+        self.0.load(entry(index) + 8)
+    }
+
+    /// Says it.
+    #[inline]
+    pub fn set_update(&mut self, index: u32, number: u64) {
+        self.0.store(entry(index) + 8, number);
+    }
+
     /// What the host says of it.
     #[inline]
     pub fn arrival(&self, index: u32) -> Arrival {

@@ -1,5 +1,6 @@
 //! What runs a network function in its process: it attaches to the host, waits for the turn, and hands batches over.
 
+use std::collections::HashSet;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
@@ -7,8 +8,10 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use crate::abi::{MALFORMED, MOST_COUNTERS, MOST_REASONS, VERSION, flag, kind};
-use crate::channel::{Names, is_name, receive, send};
+use crate::abi::{MALFORMED, MOST_COUNTERS, MOST_REASONS, NO_STATE, flag, kind};
+use crate::cache::{Away, Cache};
+use crate::channel::{Names, expect, is_name, send};
+use crate::flow::Flow;
 use crate::memory::Mapping;
 use crate::page::{Arrival, Counts, Extent, Layout, Page, State, Verdict};
 
@@ -36,6 +39,7 @@ pub struct Reason(u16);
 #[derive(Debug, Default)]
 pub struct Setup {
     names: Names,
+    fields: Option<u8>,
     wrong: Option<String>,
 }
 
@@ -48,6 +52,13 @@ impl Setup {
     /// Names a reason to drop packets.
     pub fn reason(&mut self, name: &str) -> Reason {
         Reason(self.add(name, true) as u16)
+    }
+
+    /// Says that it keeps state of flows, and which [fields](crate::field) of a packet make its flow: before each batch, the
+    /// state of these flows is read.
+    pub fn state(&mut self, fields: u8) {
+        self.names.has_state = true;
+        self.fields = Some(fields);
     }
 
     fn add(&mut self, name: &str, is_reason: bool) -> usize {
@@ -77,6 +88,8 @@ struct Slot {
     extent: Extent,
     verdict: Verdict,
     arrival: Arrival,
+    /// The last update that it waits for.
+    update: u64,
 }
 
 /// A batch of packets: those that the NF before passed on, in their order.
@@ -87,6 +100,7 @@ pub struct Batch {
     layout: Layout,
     writes: bool,
     counters: [u64; MOST_COUNTERS],
+    cache: Cache,
 }
 
 impl Batch {
@@ -110,6 +124,7 @@ impl Batch {
             size: self.layout.buffer_size,
             writes: self.writes,
             counters: &mut self.counters,
+            cache: &mut self.cache,
         })
     }
 
@@ -143,6 +158,7 @@ pub struct Packet<'a> {
     size: u32,
     writes: bool,
     counters: &'a mut [u64; MOST_COUNTERS],
+    cache: &'a mut Cache,
 }
 
 impl Packet<'_> {
@@ -245,6 +261,38 @@ impl Packet<'_> {
     pub fn count(&mut self, counter: Counter, more: u64) {
         add(self.counters, counter, more);
     }
+
+    /// Its flow as it is now, by the fields that [`Setup::state`] says; none if it is not IP.
+    pub fn flow(&self) -> Option<Flow> {
+        Flow::of(self.bytes(), self.cache.fields?)
+    }
+
+    /// What is kept of a flow. The packet leaves the chain after all updates of that flow before.
+    ///
+    /// # Errors
+    /// If it cannot be read now.
+    pub fn read(&mut self, flow: &Flow) -> std::result::Result<Option<&[u8]>, Away> {
+        let (value, update) = self.cache.read(flow)?;
+        self.slot.update = self.slot.update.max(update);
+        Ok(value)
+    }
+
+    /// Keeps a value of a flow, of [`LONGEST_VALUE`](crate::LONGEST_VALUE) bytes at most. The packet leaves the chain
+    /// when that is stored. Whether the value is short enough.
+    pub fn update(&mut self, flow: &Flow, value: &[u8]) -> bool {
+        self.keep(flow, Some(value))
+    }
+
+    /// Keeps nothing of a flow from now on. The packet leaves the chain when that is stored.
+    pub fn remove(&mut self, flow: &Flow) {
+        self.keep(flow, None);
+    }
+
+    fn keep(&mut self, flow: &Flow, value: Option<&[u8]>) -> bool {
+        let number = self.cache.update(flow, value);
+        self.slot.update = self.slot.update.max(number.unwrap_or(0));
+        number.is_some()
+    }
 }
 
 /// An NF that is attached to its host.
@@ -261,6 +309,8 @@ struct Attached {
     counts: Counts,
     /// How many counters it named.
     counters: usize,
+    /// Whether packets pass whose state cannot be read.
+    opens: bool,
     round: u64,
 }
 
@@ -290,26 +340,12 @@ pub fn run<N: NetworkFunction>() -> Result<()> {
     send(&socket, kind::HELLO, &[], &[])?;
     match attach::<N>(&socket) {
         Ok((mut function, mut attached)) => {
-            attached.serve(&mut function);
-            Ok(())
+            attached.serve(&mut function)
         }
         Err(why) => {
             let _ = send(&socket, kind::REFUSED, why.to_string().as_bytes(), &[]);
             Err(why)
         }
-    }
-}
-
-fn expect(socket: &OwnedFd, kind: u32) -> Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
-    let message = receive(socket)?;
-    if message.version != VERSION {
-        let text =
-            format!("the host has version {} of the ABI, and this NF {VERSION}", message.version);
-        return Err(Error::new(ErrorKind::InvalidData, text));
-    }
-    match message.kind == kind {
-        true => Ok((message.body, message.files.into_iter())),
-        false => Err(Error::new(ErrorKind::InvalidData, "another message than was due")),
     }
 }
 
@@ -321,6 +357,7 @@ fn attach<N: NetworkFunction>(socket: &OwnedFd) -> Result<(N, Attached)> {
     let mut number = || numbers.next().ok_or_else(few);
     let flags = number()?;
     let layout = Layout { buffers: number()?, buffer_size: number()?, capacity: number()? };
+    let capacity = number()? as usize;
     if !layout.is_valid() {
         return Err(Error::new(ErrorKind::InvalidData, "a layout that the ABI has not"));
     }
@@ -353,7 +390,10 @@ fn attach<N: NetworkFunction>(socket: &OwnedFd) -> Result<(N, Attached)> {
     }
     send(socket, kind::READY, setup.names.text().as_bytes(), &[])?;
     let slots = Vec::with_capacity(layout.capacity as usize);
-    let batch = Batch { slots, region, layout, writes, counters: [0; MOST_COUNTERS] };
+    let has_store = flags & flag::STORE != 0 && setup.fields.is_some();
+    let socket = has_store.then(|| socket.try_clone()).transpose()?;
+    let cache = Cache::new(setup.fields, socket, capacity);
+    let batch = Batch { slots, region, layout, writes, counters: [0; MOST_COUNTERS], cache };
     let (counts, round) = (Counts::default(), own.round());
     let counters = setup.names.counters.len();
     Ok((
@@ -369,20 +409,70 @@ fn attach<N: NetworkFunction>(socket: &OwnedFd) -> Result<(N, Attached)> {
             batch,
             counts,
             counters,
+            opens: flags & flag::OPEN != 0,
             round,
         },
     ))
 }
 
 impl Attached {
-    fn serve<N: NetworkFunction>(&mut self, function: &mut N) {
+    fn serve<N: NetworkFunction>(&mut self, function: &mut N) -> Result<()> {
         while self.wait() {
             self.take();
+            self.fetch()?;
             let begin = Instant::now();
             function.process(&mut self.batch);
             self.counts.busy += begin.elapsed().as_nanos() as u64;
+            // Before the host sees which updates packets wait for, it has them.
+            self.batch.cache.flush()?;
             self.give();
         }
+        Ok(())
+    }
+
+    /// Reads the state of the batch's flows that is not known, in one request. Packets of those that cannot be read are not
+    /// processed.
+    fn fetch(&mut self) -> Result<()> {
+        let batch = &mut self.batch;
+        let Some(fields) = batch.cache.fields.filter(|_| batch.cache.socket.is_some()) else {
+            return Ok(());
+        };
+        let flow = |slot: &Slot, region: &Mapping| {
+            let Extent { head, length } = slot.extent;
+            Flow::of(region.bytes(slot.start + usize::from(head), length as usize), fields)
+        };
+        let mut asked = HashSet::new();
+        let mut missing = Vec::new();
+        for slot in &batch.slots {
+            if let Some(flow) = flow(slot, &batch.region)
+                && !batch.cache.has(&flow)
+                && asked.insert(flow)
+            {
+                missing.push(flow);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let away: HashSet<Flow> = batch.cache.fetch(&missing)?.into_iter().collect();
+        if away.is_empty() {
+            return Ok(());
+        }
+        let (region, opens) = (&batch.region, self.opens);
+        let (own, counts) = (&mut self.own, &mut self.counts);
+        batch.slots.retain(|slot| {
+            let is_away = flow(slot, region).is_some_and(|flow| away.contains(&flow));
+            if is_away && opens {
+                counts.passed += 1;
+                own.set_verdict(slot.index, slot.verdict);
+                own.set_update(slot.index, 0);
+            } else if is_away {
+                counts.dropped += 1;
+                own.set_verdict(slot.index, Verdict::Drop(NO_STATE));
+            }
+            !is_away
+        });
+        Ok(())
     }
 
     /// Waits for the turn; whether there is one.
@@ -432,7 +522,7 @@ impl Attached {
                 continue;
             }
             let start = arrival.buffer as usize * self.layout.buffer_size as usize;
-            batch.slots.push(Slot { index, start, extent, verdict, arrival });
+            batch.slots.push(Slot { index, start, extent, verdict, arrival, update: 0 });
             batch.region.prefetch(start + usize::from(extent.head));
         }
         if let Some(from) = &self.from {
@@ -452,6 +542,9 @@ impl Attached {
                 Verdict::Drop(_) | Verdict::Absent => self.counts.dropped += 1,
             }
             self.own.set_verdict(slot.index, slot.verdict);
+            if self.batch.cache.socket.is_some() {
+                self.own.set_update(slot.index, slot.update);
+            }
         }
         self.counts.batches += 1;
         self.own.set_counts(&self.counts);

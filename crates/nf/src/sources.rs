@@ -23,17 +23,21 @@ pub const GO_VERSION: &str = "1.19";
 pub const GO_THREADS: u32 = 16;
 
 /// The sources of this crate, for NFs that are built elsewhere.
-pub const RUST: [(&str, &str); 16] = [
+pub const RUST: [(&str, &str); 20] = [
     ("src/lib.rs", include_str!("lib.rs")),
     ("src/abi.rs", include_str!("abi.rs")),
+    ("src/cache.rs", include_str!("cache.rs")),
     ("src/channel.rs", include_str!("channel.rs")),
+    ("src/flow.rs", include_str!("flow.rs")),
     ("src/memory.rs", include_str!("memory.rs")),
     ("src/page.rs", include_str!("page.rs")),
     ("src/runtime.rs", include_str!("runtime.rs")),
     ("src/sources.rs", include_str!("sources.rs")),
+    ("src/store.rs", include_str!("store.rs")),
     ("c/catena_nf.h", include_str!("../c/catena_nf.h")),
     ("c/catena_nf.c", include_str!("../c/catena_nf.c")),
     ("c/acl.c", C_EXAMPLE),
+    ("c/quota.c", C_STATE_EXAMPLE),
     ("python/catena_nf.py", PYTHON[0].1),
     ("python/acl.py", PYTHON_EXAMPLE),
     ("go/nf.go", GO[0].1),
@@ -48,7 +52,10 @@ pub const DEPENDENCIES: &str = "rustix = { version = \"1\", default-features = f
 /// An access list in C.
 pub const C_EXAMPLE: &str = include_str!("../c/acl.c");
 
-/// The same in Rust.
+/// A quota in C, which keeps state of flows.
+pub const C_STATE_EXAMPLE: &str = include_str!("../c/quota.c");
+
+/// An access list in Rust.
 pub const EXAMPLE: &str = include_str!("../examples/acl.rs");
 
 /// The same in Python.

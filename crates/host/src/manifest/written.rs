@@ -17,6 +17,7 @@ pub(super) struct HostChain {
     #[serde(default)]
     pub(super) schedule: Schedule,
     pub(super) isolation: Option<Spanned<Isolation>>,
+    pub(super) state: Option<Spanned<State>>,
 }
 
 #[derive(Deserialize)]
@@ -66,4 +67,20 @@ pub(super) struct Isolation {
     pub(super) hand_off: Option<Spanned<String>>,
     pub(super) overhead: Option<Spanned<String>>,
     pub(super) timeout: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct State {
+    pub(super) redis: Spanned<String>,
+    pub(super) durability: Spanned<String>,
+    pub(super) password_file: Option<Spanned<String>>,
+    pub(super) password_env: Option<Spanned<String>>,
+    pub(super) ca: Option<Spanned<String>>,
+    pub(super) away: Option<Spanned<String>>,
+    pub(super) wait: Option<Spanned<String>>,
+    pub(super) hold: Option<Spanned<u32>>,
+    pub(super) cache: Option<Spanned<u32>>,
+    pub(super) expire: Option<Spanned<String>>,
+    pub(super) prefix: Option<Spanned<String>>,
 }

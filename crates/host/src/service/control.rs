@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HostChain, Shared, locked, spawn};
 use crate::Failure;
+use crate::state::Store;
 
 /// The version of requests and answers.
 pub(super) const VERSION: u32 = 1;
@@ -61,6 +62,47 @@ pub struct NfStatus {
     pub dropped: BTreeMap<String, u64>,
     /// Its own counters since it was started.
     pub counters: BTreeMap<String, u64>,
+    /// Its state, if it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<NfState>,
+}
+
+/// How an NF's state is kept.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct NfState {
+    /// What is wrong with the server, if something is.
+    pub trouble: Option<String>,
+    /// Requests for flows that the NF's runtime did not know.
+    pub requests: u64,
+    /// These flows.
+    pub flows: u64,
+    /// Flows that could not be read.
+    pub unread: u64,
+    /// Updates.
+    pub updates: u64,
+    /// Updates that are stored.
+    pub acknowledged: u64,
+    /// Updates that wait to be stored.
+    pub waiting: u64,
+    /// Updates that found no room to wait.
+    pub lost: u64,
+    /// Requests to the server: each has what was asked for meanwhile.
+    pub round_trips: u64,
+    /// How often the server was connected to.
+    pub connections: u64,
+}
+
+/// Packets that wait until state is stored.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct HeldStatus {
+    /// Packets that wait.
+    pub waiting: u64,
+    /// Packets that waited, whatever became of them.
+    pub waited: u64,
+    /// Packets that were dropped, as it was not stored in time or there was no room to wait.
+    pub dropped: u64,
+    /// Packets that passed though it was not stored.
+    pub passed: u64,
 }
 
 /// How a service does.
@@ -97,6 +139,9 @@ pub struct Status {
     pub generation: u64,
     /// Whether another one stands by.
     pub spare: bool,
+    /// Packets that wait until state is stored, if it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldStatus>,
     /// Its NFs.
     pub nfs: Vec<NfStatus>,
     /// What is to be said.
@@ -105,6 +150,22 @@ pub struct Status {
 
 fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
+}
+
+fn state_of(store: &Store) -> NfState {
+    let (counts, waiting, trouble) = store.counts();
+    NfState {
+        trouble,
+        requests: counts.requests,
+        flows: counts.flows,
+        unread: counts.unread,
+        updates: counts.updates,
+        acknowledged: counts.acknowledged,
+        waiting: waiting as u64,
+        lost: counts.lost,
+        round_trips: counts.round_trips,
+        connections: counts.connections,
+    }
 }
 
 /// How it does now.
@@ -119,6 +180,7 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
         let names = seat.map(|seat| seat.names.clone()).unwrap_or_default();
         let reason = |number: u16| match number {
             nf::MALFORMED => "malformed".to_string(),
+            nf::NO_STATE => "no-state".to_string(),
             other => names
                 .reasons
                 .get(usize::from(other))
@@ -141,6 +203,7 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
                 .map(|(number, count)| (reason(*number), *count))
                 .collect(),
             counters: names.counters.iter().enumerate().map(counter).collect(),
+            state: shared.stores.get(at).filter(|_| names.has_state).map(|of| state_of(of)),
         }
     });
     Status {
@@ -158,6 +221,12 @@ pub(super) fn status(shared: &Shared, spec: &HostChain, begin: Instant) -> Statu
         ns_per_batch: ratio(totals.busy, totals.rounds),
         failures: totals.failures,
         generation: active,
+        held: (!shared.stores.is_empty()).then_some(HeldStatus {
+            waiting: totals.held.waiting,
+            waited: totals.held.waited,
+            dropped: totals.held.dropped,
+            passed: totals.held.opened,
+        }),
         spare: watched.iter().any(|chain| chain.number > active),
         nfs: nfs.collect(),
         remarks: totals.lines,

@@ -1,5 +1,6 @@
 //! Moving packets: from a device into the chain, and from the chain to a device.
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,6 +11,7 @@ use elements::device::{Device, Event, Received, Wake};
 use net::{Batch, Pool};
 use nf::{Arrival, State};
 
+use super::held::Held;
 use super::{Chosen, Shared, locked};
 use crate::chain::{Broken, Chain, LONGEST_PACKET, Outcome};
 use crate::scheduler;
@@ -30,6 +32,9 @@ pub(super) struct Mover {
     pub(super) spares: Receiver<Chain>,
     pub(super) is_auto: bool,
     pub(super) overhead: f64,
+    pub(super) held: Held,
+    /// Becomes readable when state was stored.
+    pub(super) stored: Arc<OwnedFd>,
 }
 
 impl Mover {
@@ -53,16 +58,27 @@ impl Mover {
             format!("the host's thread cannot be scheduled as it is to be: {why}")
         })?;
         self.shared.active.store(chain.number, Ordering::Release);
+        chain.begin();
         let (mut batch, mut sent, mut pool) = (Batch::new(), Batch::new(), Pool::new());
         let mut waiter = Waiter::new(Polling::Adaptive);
         let mut since = (0, 0);
+        let mut is_over = false;
         loop {
             if self.shared.is_stopped() {
                 break;
             }
+            self.release(&mut sent, &mut pool)?;
+            if is_over {
+                if self.held.is_empty() {
+                    break;
+                }
+                waiter.wait(&[self.stored.as_raw_fd()], false, self.longest_sleep());
+                continue;
+            }
             if chain.has_failed() {
                 let Some(next) = self.spare() else { break };
                 chain = next;
+                chain.begin();
             }
             let most =
                 self.shared.batch.load(Ordering::Relaxed).min(u64::from(chain.layout.capacity));
@@ -70,14 +86,19 @@ impl Mover {
             self.events(true)?;
             if batch.is_empty() {
                 if received == Received::End {
-                    break;
+                    is_over = true;
+                    continue;
                 }
                 chain.set_state(State::Idle);
-                let on = match self.devices.0.wait_on() {
+                let mut on = match self.devices.0.wait_on() {
                     Some(Wake::Readable(fd)) => vec![fd],
                     _ => Vec::new(),
                 };
-                waiter.wait(&on, on.is_empty(), LONGEST_SLEEP);
+                let polled = on.is_empty();
+                if !self.held.is_empty() {
+                    on.push(self.stored.as_raw_fd());
+                }
+                waiter.wait(&on, polled, self.longest_sleep());
                 continue;
             }
             waiter.worked();
@@ -98,8 +119,8 @@ impl Mover {
                         &mut sent,
                         &mut pool,
                         &mut totals.dropped,
+                        &mut self.held,
                     );
-                    totals.sent += sent.len() as u64;
                     drop(totals);
                     if let Some(seat) = forger {
                         self.forged(&chain, seat);
@@ -115,16 +136,43 @@ impl Mover {
                 }
             }
             pool.recycle_all(&mut batch);
-            while !sent.is_empty() && !self.shared.is_stopped() {
-                self.devices.1.send(&mut sent, &mut pool)?;
-                self.events(false)?;
-            }
+            self.send(&mut sent, &mut pool)?;
             since = (since.0 + 1, since.1 + took);
             if self.is_auto && since.0 == REVISED {
                 self.revise(&chain, &mut since);
             }
         }
+        self.held.end(&mut pool);
+        locked(&self.shared.totals).held = self.held.counts;
         self.devices.1.flush()
+    }
+
+    fn send(&mut self, sent: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        if !sent.is_empty() {
+            locked(&self.shared.totals).sent += sent.len() as u64;
+        }
+        while !sent.is_empty() && !self.shared.is_stopped() {
+            self.devices.1.send(sent, pool)?;
+            self.events(false)?;
+        }
+        Ok(())
+    }
+
+    /// Sends packets that waited for state to be stored, and need not any more.
+    fn release(&mut self, sent: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        // What is stored from now on wakes this thread once more.
+        let _ = rustix::io::read(&*self.stored, &mut [0; 8]);
+        self.held.release(sent, pool);
+        locked(&self.shared.totals).held = self.held.counts;
+        self.send(sent, pool)
+    }
+
+    fn longest_sleep(&self) -> Duration {
+        let left = self.held.due().map(|due| due.saturating_duration_since(Instant::now()));
+        left.map_or(LONGEST_SLEEP, |left| left.clamp(Duration::from_millis(1), LONGEST_SLEEP))
     }
 
     /// Puts what came into the chain; how many packets there are. Those that do not fit are counted.
@@ -231,15 +279,22 @@ fn collect(
     sent: &mut Batch,
     pool: &mut Pool,
     dropped: &mut [std::collections::BTreeMap<u16, u64>],
+    held: &mut Held,
 ) -> Option<usize> {
     let mut forger = None;
+    let has_state = chain.has_state();
     for (index, came) in (0..count).zip(batch.iter()) {
         match chain.outcome(index) {
             Outcome::Passed(extent) => {
                 let mut packet = pool.packet(chain.bytes(index, extent));
                 packet.set_timestamp(came.timestamp());
                 packet.set_group(came.group());
-                sent.push(packet);
+                if has_state || !held.is_empty() {
+                    let hash = dataplane::io::dispatch_hash(came.data());
+                    held.take(packet, hash, chain.updates(index), sent, pool);
+                } else {
+                    sent.push(packet);
+                }
             }
             Outcome::Dropped(seat, reason) => {
                 if let Some(of) = dropped.get_mut(seat) {

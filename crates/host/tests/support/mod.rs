@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
 pub(crate) mod languages;
+pub(crate) mod redis;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -346,11 +347,16 @@ pub(crate) fn frame(number: u64) -> Vec<u8> {
 
 /// A chain between captures, with so many numbered packets.
 pub(crate) fn spec(folder: &Folder, nfs: Vec<Nf>, packets: u64) -> HostChain {
+    spec_of(folder, nfs, &(0..packets).map(frame).collect::<Vec<_>>())
+}
+
+/// A chain between captures, with these packets.
+pub(crate) fn spec_of(folder: &Folder, nfs: Vec<Nf>, frames: &[Vec<u8>]) -> HostChain {
     let input = folder.path("in.pcap");
     let options = Options::for_file_name(Path::new(&input));
     let mut writer = Writer::new(File::create(&input).unwrap(), &options).unwrap();
-    for number in 0..packets {
-        writer.write(number, &frame(number), 60).unwrap();
+    for (time, frame) in (0..).zip(frames) {
+        writer.write(time, frame, frame.len() as u32).unwrap();
     }
     writer.finish().unwrap();
     let nothing = Function::Click(String::new());

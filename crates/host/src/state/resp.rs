@@ -1,0 +1,159 @@
+//! The protocol of Redis (RESP 2): commands are written, and replies read within bounds.
+
+use std::io::{BufRead, Error, ErrorKind, Read, Result};
+
+/// Bytes of a line at most.
+const LONGEST_LINE: u64 = 4096;
+
+/// Bytes of a string at most: no NF keeps more, and the server's settings are shorter.
+const LONGEST_STRING: usize = 1 << 16;
+
+/// Replies of an array at most, and how deep they are.
+const MOST_REPLIES: usize = 64;
+const DEEPEST: u32 = 3;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A word, such as `OK`.
+    Word(String),
+    /// An error: it begins with its kind.
+    Error(String),
+    /// A number.
+    Number(i64),
+    /// A string.
+    Bytes(Vec<u8>),
+    /// None.
+    Nothing,
+    /// Several.
+    Array(Vec<Self>),
+}
+
+fn wrong(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+fn line(from: &mut impl BufRead) -> Result<String> {
+    let mut bytes = Vec::new();
+    from.take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+    if bytes.is_empty() {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let text = bytes.strip_suffix(b"\r\n").ok_or_else(|| wrong("a line that does not end"))?;
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// A length; none stands for nothing.
+fn length(text: &str, most: usize) -> Result<Option<usize>> {
+    match text.parse::<i64>() {
+        Ok(-1) => Ok(None),
+        Ok(of) => match usize::try_from(of) {
+            Ok(of) if of <= most => Ok(Some(of)),
+            _ => Err(wrong("a length out of bounds")),
+        },
+        Err(_) => Err(wrong("a length that is no number")),
+    }
+}
+
+/// Reads a reply.
+///
+/// # Errors
+/// If it ends, or is no reply within bounds.
+pub(crate) fn read(from: &mut impl BufRead) -> Result<Reply> {
+    read_below(from, 0)
+}
+
+fn read_below(from: &mut impl BufRead, depth: u32) -> Result<Reply> {
+    let line = line(from)?;
+    let (kind, rest) = line.split_at_checked(1).ok_or_else(|| wrong("an empty line"))?;
+    Ok(match kind {
+        "+" => Reply::Word(rest.to_string()),
+        "-" => Reply::Error(rest.to_string()),
+        ":" => Reply::Number(rest.parse().map_err(|_| wrong("a number that is none"))?),
+        "$" => {
+            let Some(length) = length(rest, LONGEST_STRING)? else { return Ok(Reply::Nothing) };
+            let mut bytes = vec![0; length + 2];
+            from.read_exact(&mut bytes)?;
+            if !bytes.ends_with(b"\r\n") {
+                return Err(wrong("a string that is longer than its length"));
+            }
+            bytes.truncate(length);
+            Reply::Bytes(bytes)
+        }
+        "*" if depth < DEEPEST => {
+            let Some(count) = length(rest, MOST_REPLIES)? else { return Ok(Reply::Nothing) };
+            let all = (0..count).map(|_| read_below(from, depth + 1));
+            Reply::Array(all.collect::<Result<_>>()?)
+        }
+        _ => return Err(wrong("a reply of no kind")),
+    })
+}
+
+/// Appends a command.
+pub(crate) fn push(to: &mut Vec<u8>, words: &[&[u8]]) {
+    to.extend(format!("*{}\r\n", words.len()).bytes());
+    for word in words {
+        to.extend(format!("${}\r\n", word.len()).bytes());
+        to.extend(*word);
+        to.extend(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &[u8]) -> Result<Reply> {
+        read(&mut &text[..])
+    }
+
+    #[test]
+    fn replies_are_read() {
+        assert_eq!(of(b"+OK\r\n").unwrap(), Reply::Word("OK".into()));
+        assert_eq!(of(b"-OOM no\r\n").unwrap(), Reply::Error("OOM no".into()));
+        assert_eq!(of(b":-12\r\n").unwrap(), Reply::Number(-12));
+        assert_eq!(of(b"$4\r\na\r\nb\r\n").unwrap(), Reply::Bytes(b"a\r\nb".to_vec()));
+        assert_eq!(of(b"$-1\r\n").unwrap(), Reply::Nothing);
+        let pair = Reply::Array(vec![Reply::Bytes(b"a".to_vec()), Reply::Nothing]);
+        assert_eq!(of(b"*2\r\n$1\r\na\r\n*-1\r\n").unwrap(), pair);
+        let mut text = Vec::new();
+        push(&mut text, &[b"GET", b"a\r\n"]);
+        assert_eq!(text, b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n");
+    }
+
+    #[test]
+    fn hostile_replies_are_refused_within_bounds() {
+        for text in [
+            &b""[..],
+            b"\r\n",
+            b"+OK\n",
+            b"+OK",
+            b"$5\r\nabc\r\n",
+            b"$1\r\nabc",
+            b"$99999999999999999999\r\n",
+            b"$2147483647\r\n",
+            b"$-2\r\n",
+            b"*2147483647\r\n",
+            b"*-9223372036854775808\r\n",
+            b":1e9\r\n",
+            b"%1\r\n+a\r\n+b\r\n",
+            b"\xc3\xa9\r\n",
+            b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        ] {
+            assert!(of(text).is_err(), "{:?}", String::from_utf8_lossy(text));
+        }
+        assert!(of(&vec![b'+'; 1 << 20]).is_err());
+        // Whatever comes ends, and is read no further than it goes.
+        let mut random = fastrand::Rng::with_seed(5);
+        let pieces: [&[u8]; 12] = [
+            b"*", b"$", b":", b"-", b"+", b"\r\n", b"1", b"64", b"-1", b"\r\n\r\n", b"\xff", b"65536",
+        ];
+        for _ in 0..20_000 {
+            let count = random.usize(..24);
+            let text: Vec<u8> =
+                (0..count).flat_map(|_| pieces[random.usize(..pieces.len())].to_vec()).collect();
+            let mut left = &text[..];
+            while !left.is_empty() && read(&mut left).is_ok() {}
+        }
+    }
+}
