@@ -6,15 +6,18 @@ extern crate nf as catena_nf;
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use catena_host::manifest::Function;
 use nf::{
-    Arrival, Counts, Extent, HostEnd, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble,
-    Verdict,
+    Answer, Arrival, Asked, Counts, Extent, Flow, HostEnd, Kept, Layout, Mapping, Memory, NO_STATE,
+    Names, Offer, Page, State, Trouble, Update, Verdict,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -30,13 +33,14 @@ use support::languages::{LANGUAGES, What, function};
 struct Mode {
     writes: bool,
     copies: bool,
+    state: Option<Kept>,
 }
 
 const MODES: [Mode; 4] = [
-    Mode { writes: true, copies: false },
-    Mode { writes: false, copies: false },
-    Mode { writes: true, copies: true },
-    Mode { writes: false, copies: true },
+    Mode { writes: true, copies: false, state: None },
+    Mode { writes: false, copies: false, state: None },
+    Mode { writes: true, copies: true, state: None },
+    Mode { writes: false, copies: true, state: None },
 ];
 
 /// A packet of a round, as the one before passed or dropped it.
@@ -60,6 +64,9 @@ struct Wrote {
     names: Names,
     /// Of each round, at each position.
     verdicts: Vec<Vec<Verdict>>,
+    /// The updates that packets wait for.
+    updates: Vec<Vec<u64>>,
+    state: BTreeMap<Flow, Vec<u8>>,
     counters: Vec<u64>,
     counts: Counts,
     bytes: Vec<u8>,
@@ -94,6 +101,8 @@ struct Running {
     input: Mapping,
     own: Option<Mapping>,
     names: Names,
+    /// What keeps its state.
+    store: JoinHandle<BTreeMap<Flow, Vec<u8>>>,
     _folder: Folder,
 }
 
@@ -125,6 +134,7 @@ fn start(
         wake_next: wakes[1].as_fd(),
         input: &region,
         own: copy.as_ref(),
+        state: mode.state,
     };
     let ready = line.attach(&offer).and_then(|()| {
         for memory in [&host_page, &before_page, &own_page, &region].into_iter().chain(&copy) {
@@ -136,8 +146,11 @@ fn start(
     if ready.is_err() {
         assert!(!child.0.wait().unwrap().success(), "what refuses ends with an error");
     }
+    let names = ready?;
+    line.set_running(Duration::from_secs(20)).unwrap();
     Ok(Running {
-        names: ready?,
+        names,
+        store: std::thread::spawn(move || keep(&line)),
         child,
         wakes,
         host,
@@ -147,6 +160,40 @@ fn start(
         own: copy.map(|copy| copy.map(false).unwrap()),
         _folder: folder,
     })
+}
+
+/// Whether the state of a flow cannot be read.
+fn is_away(flow: &Flow) -> bool {
+    flow.0[11] == 3
+}
+
+/// Keeps the state of a function until it ends.
+fn keep(line: &HostEnd) -> BTreeMap<Flow, Vec<u8>> {
+    let (mut kept, mut last) = (BTreeMap::<Flow, Vec<u8>>::new(), 0);
+    loop {
+        match line.asked() {
+            Ok(Asked::Read(flows)) => {
+                let answer = |flow: &Flow| match kept.get(flow) {
+                    _ if is_away(flow) => Answer::Away,
+                    Some(value) => Answer::Value(value.clone()),
+                    None => Answer::Absent,
+                };
+                line.answer(&flows.iter().map(answer).collect::<Vec<_>>()).unwrap();
+            }
+            Ok(Asked::Update(updates)) => {
+                for Update { number, flow, value } in updates {
+                    last += 1;
+                    assert_eq!(number, last);
+                    match value {
+                        Some(value) => drop(kept.insert(flow, value)),
+                        None => drop(kept.remove(&flow)),
+                    }
+                }
+            }
+            Err(Trouble::Ended) => return kept,
+            Err(why) => panic!("{why:?}"),
+        }
+    }
 }
 
 impl Running {
@@ -179,11 +226,13 @@ impl Running {
     /// Has it process rounds, and end.
     fn process(mut self, bytes: &[u8], rounds: &[Round]) -> Wrote {
         self.input.bytes_mut(0, bytes.len()).copy_from_slice(bytes);
-        let mut verdicts = Vec::new();
+        let (mut verdicts, mut updates) = (Vec::new(), Vec::new());
         for (number, round) in (1..).zip(rounds) {
             self.round(number, round);
             let all = 0..round.packets.len() as u32;
-            verdicts.push(all.map(|index| self.page.verdict(index)).collect());
+            verdicts.push(all.clone().map(|index| self.page.verdict(index)).collect());
+            let passes = |index: &u32| matches!(self.page.verdict(*index), Verdict::Pass(_));
+            updates.push(all.filter(passes).map(|index| self.page.update(index)).collect());
         }
         self.host.set_state(State::Stop);
         self.wake();
@@ -192,6 +241,8 @@ impl Running {
         let bytes = self.own.as_ref().unwrap_or(&self.input).bytes(0, bytes.len()).to_vec();
         Wrote {
             verdicts,
+            updates,
+            state: self.store.join().unwrap(),
             counters: (0..self.names.counters.len()).map(|of| self.page.counter(of)).collect(),
             // These are times.
             counts: Counts { busy: 0, out_of_turn: 0, ..counts },
@@ -341,6 +392,69 @@ fn the_same_functions_write_the_same_in_every_language() {
 }
 
 #[test]
+fn state_is_kept_alike_in_every_language() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let layout = LAYOUTS[1];
+    let mut bytes = vec![0; layout.region()];
+    // Frames of all kinds whose flows come again, with tags, fragments, IPv6 and its extension headers, and some cut short.
+    let mut round = frames(layout, &mut random, &mut bytes);
+    for (index, given) in round.packets.iter_mut().enumerate() {
+        let start = index * layout.buffer_size as usize + 128;
+        let frame = &mut bytes[start..start + 128];
+        frame.fill(0);
+        let at = 4 * random.usize(..3);
+        for tag in frame[12..12 + at].chunks_exact_mut(4) {
+            tag.copy_from_slice(&[[0x81, 0, 0, 7], [0x88, 0xa8, 0, 7]][random.usize(..2)]);
+        }
+        let packet = &mut frame[12 + at..];
+        if random.bool() {
+            packet[..4].copy_from_slice(&[8, 0, 0x45 + random.u8(..2), 0]);
+            packet[8] = [0, 0, 0, 0x20, 0x40][random.usize(..5)];
+            packet[11] = [6, 17, 1, 132][random.usize(..4)];
+            packet[14..22].copy_from_slice(&[10, 0, 0, random.u8(..4), 10, 0, 0, 9]);
+        } else {
+            packet[..3].copy_from_slice(&[0x86, 0xdd, 0x60]);
+            packet[13] = random.u8(..4);
+            for at in [8, 42, 50, 58] {
+                packet[at] = [0, 43, 60, 44, 6, 17, 58][random.usize(..7)];
+            }
+            packet[43] = random.u8(..2);
+        }
+        packet[22 + random.usize(..4)] = random.u8(..3);
+        let length = if random.u8(..4) == 0 { random.u32(..128) } else { 128 };
+        given.verdict = Verdict::Pass(Extent { head: 128, length });
+    }
+    let kept = |opens, cache| Some(Kept { opens, cache });
+    // The last function has nobody who keeps its state.
+    for state in [kept(false, 1 << 16), kept(true, 1 << 16), kept(false, 8), None] {
+        let mode = Mode { writes: true, copies: false, state };
+        let is_small = state.is_some_and(|of| of.cache == 8);
+        let rounds = vec![round.clone(); 3];
+        let by = |language: &str| {
+            let function = start(What::Quota, language, "4", layout, mode);
+            let function = function.unwrap_or_else(|why| panic!("{language}: {why:?}"));
+            function.process(&bytes, &rounds)
+        };
+        let expected = by(LANGUAGES[0]);
+        for language in &LANGUAGES[1..] {
+            let found = by(language);
+            assert_eq!(expected.state, found.state, "{language}");
+            assert_eq!(expected.verdicts, found.verdicts, "{language}, {state:?}");
+            // What a small cache remembers is each runtime's own choice.
+            assert!(is_small || expected.updates == found.updates, "{language}, {state:?}");
+            assert!(is_small || expected == found, "{language}, {state:?}: {expected:?} {found:?}");
+        }
+        let has_updates = expected.updates.iter().flatten().any(|number| *number > 0);
+        let is_unread = |verdict: &&Verdict| **verdict == Verdict::Drop(NO_STATE);
+        let has_unread = expected.verdicts.iter().flatten().any(|of| is_unread(&of));
+        assert_eq!(has_unread, state.is_some_and(|of| !of.opens));
+        assert!(expected.names.has_state && expected.counts.dropped > 0);
+        assert_eq!((expected.state.len() > 100, has_updates), (state.is_some(), state.is_some()));
+        assert!(expected.state.keys().all(|flow| !is_away(flow)));
+    }
+}
+
+#[test]
 fn functions_are_refused_alike_in_every_language() {
     let (layout, mode) = (LAYOUTS[0], MODES[0]);
     for (config, expected) in [
@@ -377,19 +491,19 @@ fn what_no_host_says_is_refused_in_every_language() {
     rustix::fs::ftruncate(&open, layout.page() as u64).unwrap();
     let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
     let (attach, begin) = (0x4e46_0002, 0x4e46_0004);
-    // With a kind, a version, and flags, buffers, bytes of a buffer and packets of a round.
+    // With a kind, a version, and flags, buffers, bytes of a buffer, packets of a round and flows of a cache.
     let cases: [(&[u32], &[&OwnedFd]); 11] = [
-        (&[attach, 2, 1, 40, 256, 32], &[]),
-        (&[begin, 1, 1, 40, 256, 32], &[]),
+        (&[attach, 1, 1, 40, 256, 32, 9], &[]),
+        (&[begin, 2, 1, 40, 256, 32, 9], &[]),
         (&[u32::MAX, u32::MAX], &[]),
         (&[attach], &[]),
-        (&[attach, 1, 1, 40], &[]),
-        (&[attach, 1, 1, 40, 100, 32], &[]),
-        (&[attach, 1, 1, 40, 256, 1025], &[]),
-        (&[attach, 1, 1, u32::MAX, 1 << 31, 32], &[]),
-        (&[attach, 1, 1, 40, 256, 32], &[]),
-        (&[attach, 1, 1, 40, 256, 32], &[short.file(), &wake, &wake, short.file()]),
-        (&[attach, 1, 1, 40, 256, 32], &[&open, &wake, &wake, page.file()]),
+        (&[attach, 2, 1, 40, 256, 32], &[]),
+        (&[attach, 2, 1, 40, 100, 32, 9], &[]),
+        (&[attach, 2, 1, 40, 256, 1025, 9], &[]),
+        (&[attach, 2, 1, u32::MAX, 1 << 31, 32, 9], &[]),
+        (&[attach, 2, 1, 40, 256, 32, 9], &[]),
+        (&[attach, 2, 1, 40, 256, 32, 9], &[short.file(), &wake, &wake, short.file()]),
+        (&[attach, 2, 1, 40, 256, 32, 9], &[&open, &wake, &wake, page.file()]),
     ];
     for language in LANGUAGES {
         let folder = Folder::new(&format!("said-{language}"));

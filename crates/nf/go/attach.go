@@ -19,12 +19,17 @@ const (
 	begin
 	ready
 	refused
+	readState
+	values
+	update
 )
 
 // Flags of attach.
 const (
 	writes = 1 << iota
 	copies
+	store
+	open
 )
 
 // States in which functions wait.
@@ -48,6 +53,7 @@ const (
 	pass      = 1
 	drop      = 2
 	malformed = 0xffff
+	noState   = 0xfffe
 	longest   = 1 << 16
 	files     = 8
 
@@ -85,8 +91,10 @@ type host struct {
 	dropped, malformed     uint64
 	outOfTurn, busy        uint64
 	batches                uint64
+	opens                  bool
 	packets                []Packet
 	batch                  Batch
+	cache                  cache
 }
 
 func send(kind uint32, body []byte) error {
@@ -184,9 +192,16 @@ func run(function Function) error {
 	}
 	for h.wait() {
 		count := h.take()
+		if h.cache.hasStore {
+			var err error
+			if count, err = h.readState(count); err != nil {
+				return err
+			}
+		}
 		begin := time.Now()
 		function.Process(&h.batch)
 		h.busy += uint64(time.Since(begin))
+		h.cache.flush()
 		h.give(count)
 	}
 	return nil
@@ -197,7 +212,7 @@ func (h *host) attach() error {
 	if err != nil {
 		return err
 	}
-	if len(body) < 16 {
+	if len(body) < 20 {
 		return errors.New("too few numbers")
 	}
 	number := func(at int) int { return int(binary.LittleEndian.Uint32(body[4*at:])) }
@@ -206,6 +221,10 @@ func (h *host) attach() error {
 	if h.buffers < 1 || h.buffers > 1<<20 || h.size < 256 || h.size > 1<<16 || h.size%64 != 0 || h.maximum < 1 || h.maximum > 1024 {
 		return errors.New("a layout that the ABI has not")
 	}
+	if h.cache.most = number(4); h.cache.most < 1 {
+		return errors.New("a cache of no flows")
+	}
+	h.opens, h.cache.hasStore = flags&open != 0, flags&store != 0
 	page := (8*wordEntries + 32*h.maximum + 4095) / 4096 * 4096
 	region := h.buffers * h.size
 	h.writes = flags&writes != 0
@@ -262,6 +281,9 @@ func (h *host) begin(config string) error {
 	if setup.wrong != nil {
 		return setup.wrong
 	}
+	h.cache.hasState, h.cache.fields = setup.hasState, setup.fields
+	h.cache.hasStore = h.cache.hasStore && setup.hasState
+	h.cache.entries = map[Flow]*known{}
 	h.packets = make([]Packet, h.maximum)
 	h.counters = len(setup.counters)
 	h.round = h.own.load(wordRound)
@@ -271,6 +293,9 @@ func (h *host) begin(config string) error {
 	}
 	for _, name := range setup.reasons {
 		names.WriteString("reason " + name + "\n")
+	}
+	if setup.hasState {
+		names.WriteString("state\n")
 	}
 	return send(ready, []byte(names.String()))
 }
@@ -330,6 +355,7 @@ func (h *host) take() int {
 		h.packets[taken] = Packet{
 			Time: h.host.load(entry(index) + 2), Hash: uint32(place >> 32), Port: uint16(more), Group: uint16(more >> 16),
 			writable: h.writes, index: index, head: head, length: length, buffer: h.region[start:end:end],
+			cache: &h.cache,
 		}
 		if h.from != nil {
 			copy(h.region[start+head:start+head+length], h.from[start+head:])
@@ -352,6 +378,9 @@ func (h *host) give(count int) {
 			h.passed++
 		}
 		h.own.set(entry(packet.index), verdict)
+		if h.cache.hasStore {
+			h.own.set(entry(packet.index)+1, packet.update)
+		}
 	}
 	h.batches++
 	for at, value := range [...]uint64{h.received, h.passed, h.dropped, h.malformed, h.outOfTurn, h.busy, h.batches} {

@@ -1,4 +1,4 @@
-// Package nf runs network functions for Catena: the NF runtime API, version 1.
+// Package nf runs network functions for Catena: the NF runtime API, version 2.
 //
 // A network function has two methods, and Main runs it:
 //
@@ -32,7 +32,7 @@ import (
 )
 
 // Version of the ABI.
-const Version = 1
+const Version = 2
 
 // Counters and reasons at most.
 const (
@@ -57,6 +57,8 @@ type Reason uint16
 // Setup takes what a function says of itself when it is made.
 type Setup struct {
 	counters, reasons []string
+	hasState          bool
+	fields            byte
 	wrong             error
 }
 
@@ -128,6 +130,8 @@ type Packet struct {
 	head     int
 	length   int
 	buffer   []byte
+	update   uint64
+	cache    *cache
 }
 
 // Data is its bytes from the Ethernet header on. Nothing may be written to them if Writable is false.

@@ -1,4 +1,4 @@
-"""Network functions for Catena in Python: the NF runtime API, version 1.
+"""Network functions for Catena in Python: the NF runtime API, version 2.
 
 A network function is an object with two methods, and ``main()`` runs it::
 
@@ -37,19 +37,26 @@ import time
 import traceback
 from array import array
 
-__all__ = ["VERSION", "Counter", "Packet", "counter", "main", "reason"]
+__all__ = ["VERSION", "Away", "Counter", "Packet", "counter", "main", "reason", "reverse", "state"]
+__all__ += ["FIELD_ALL", "FIELD_DESTINATION", "FIELD_DESTINATION_PORT", "FIELD_PROTOCOL", "FIELD_SOURCE", "FIELD_SOURCE_PORT", "VALUE"]
 
-VERSION = 1
+# Fields of a packet that make its flow; all of them are the 5-tuple.
+FIELD_SOURCE, FIELD_DESTINATION, FIELD_PROTOCOL, FIELD_SOURCE_PORT, FIELD_DESTINATION_PORT = 1, 2, 4, 8, 16
+FIELD_ALL = 31
+
+VERSION = 2
 COUNTERS = 64
 REASONS = 32
+VALUE = 1024
 
-_HELLO, _ATTACH, _ATTACHED, _BEGIN, _READY, _REFUSED = range(0x4E460001, 0x4E460007)
-_WRITES, _COPIES = 1, 2
+_HELLO, _ATTACH, _ATTACHED, _BEGIN, _READY, _REFUSED, _READ, _VALUES, _UPDATE = range(0x4E460001, 0x4E46000A)
+_WRITES, _COPIES, _STORE, _OPEN = 1, 2, 4, 8
+_ABSENT, _AWAY = 0xFFFF, 0xFFFE
 _YIELD, _STOP = 1, 3
 # Words of a page.
 _ROUND, _COUNT, _STATE, _RECEIVED, _OUT_OF_TURN, _COUNTERS, _ENTRIES = 0, 1, 2, 8, 12, 64, 512
 _PASS, _DROP = 1 << 48, 2 << 48
-_MALFORMED = _DROP | 0xFFFF
+_MALFORMED, _NO_STATE = _DROP | 0xFFFF, _DROP | 0xFFFE
 _LONGEST = 1 << 16
 _WORD = (1 << 64) - 1
 _NAME = re.compile("[A-Za-z0-9_-]{1,40}", re.ASCII)
@@ -115,15 +122,82 @@ def reason(name):
     return _reasons[name]
 
 
+_fields = None
+
+
+def state(fields):
+    """In ``init``: says that it keeps state of flows, and which fields of a packet make its flow. Before each batch, the state of
+    these flows is read."""
+    global _fields
+    if _closed:
+        raise RuntimeError("that a function keeps state is said in init()")
+    _fields = fields & FIELD_ALL
+
+
+class Away(Exception):
+    """The state of a flow cannot be read now."""
+
+
+# Where fields stand in a flow: fields, IP version, protocol, a zero, source and destination port, source and destination address.
+_SPANS = ((1, 8, 24), (2, 24, 40), (4, 2, 3), (8, 4, 6), (16, 6, 8))
+
+
+def _flow(data, fields):
+    """The flow of a frame, 40 bytes; None if it is not IP. What it has not is 0."""
+    at = 12
+    for _ in range(2):
+        if bytes(data[at : at + 2]) in (b"\x81\x00", b"\x88\xa8"):
+            at += 4
+    kind, packet = bytes(data[at : at + 2]), data[at + 2 :]
+    flow, ports = bytearray(40), 0
+    if kind == b"\x08\x00" and len(packet) >= 20 and packet[0] >> 4 == 4:
+        header = (packet[0] & 15) * 4
+        if header < 20 or len(packet) < header:
+            return None
+        flow[1], flow[2] = 4, packet[9]
+        flow[8:12], flow[24:28] = packet[12:16], packet[16:20]
+        if not packet[6] & 0x3F and not packet[7]:
+            ports = header
+    elif kind == b"\x86\xdd" and len(packet) >= 40 and packet[0] >> 4 == 6:
+        following, ports = packet[6], 40
+        for _ in range(8):
+            if ports + 8 > len(packet):
+                break
+            if following == 44:
+                following, ports = packet[ports], 0
+                break
+            if following not in (0, 43, 60):
+                break
+            following, ports = packet[ports], ports + 8 + packet[ports + 1] * 8
+        flow[1], flow[2] = 6, following
+        flow[8:40] = packet[8:40]
+    else:
+        return None
+    if ports and ports + 4 <= len(packet) and flow[2] in (6, 17, 132):
+        flow[4:8] = packet[ports : ports + 4]
+    flow[0] = fields
+    for bit, begin, end in _SPANS:
+        if not fields & bit:
+            flow[begin:end] = bytes(end - begin)
+    return bytes(flow)
+
+
+def reverse(flow):
+    """The flow of the opposite direction."""
+    fields = flow[0] & 4 | (flow[0] & 9) << 1 | (flow[0] & 18) >> 1
+    return bytes((fields,)) + flow[1:4] + flow[6:8] + flow[4:6] + flow[24:40] + flow[8:24]
+
+
 class Packet:
     """A packet of a batch. It and its ``data`` are only used until ``process`` returns."""
 
     # Its extent is kept as the verdict by which it passes: length in 32 bits, above it the offset in its buffer in 16.
-    __slots__ = ("_nf", "_index", "_start", "_pass", "_drop")
+    __slots__ = ("_nf", "_index", "_start", "_pass", "_drop", "_update")
 
     def __init__(self, nf, index):
         self._nf = nf
         self._index = index
+        self._update = 0
 
     def __len__(self):
         return self._pass & 0xFFFFFFFF
@@ -206,6 +280,106 @@ class Packet:
         return self._nf.host[_ENTRIES + 4 * self._index + 3] >> 16 & 0xFFFF
 
 
+    @property
+    def flow(self):
+        """Its flow as it is now, by the fields that ``state`` names: 40 bytes; None if it is not IP."""
+        return None if _fields is None else _flow(self.data, _fields)
+
+    def read(self, flow):
+        """What is kept of a flow: bytes, or None. Raises ``Away`` if it cannot be read now.
+
+        The packet leaves the chain after all updates of that flow before."""
+        value, number = self._nf.cache.read(flow)
+        self._update = max(self._update, number)
+        return value
+
+    def update(self, flow, value):
+        """Keeps a value of a flow, at most ``VALUE`` bytes. The packet leaves the chain when that is stored."""
+        value = bytes(value)
+        if len(value) > VALUE:
+            raise ValueError(f"the value has more than {VALUE} bytes")
+        self._update = max(self._update, self._nf.cache.update(flow, value))
+
+    def remove(self, flow):
+        """Keeps nothing of a flow from now on. The packet leaves the chain when that is stored."""
+        self._update = max(self._update, self._nf.cache.update(flow, None))
+
+
+class _Cache:
+    """What is known of flows, and what is still to be sent. With a store behind it, what it does not know is read there."""
+
+    def __init__(self, line, most):
+        self.line = line
+        self.most = most
+        # By flow: the value, and the number of its last update. The first leaves first.
+        self.entries = {}
+        self.last = 0
+        self.updates = bytearray()
+
+    def insert(self, flow, value, number):
+        self.entries.pop(flow, None)
+        while len(self.entries) >= self.most:
+            del self.entries[next(iter(self.entries))]
+        self.entries[flow] = (value, number)
+
+    def fetch(self, flows):
+        """Reads flows in one request; those that cannot be read now."""
+        _send(self.line, _READ, b"".join(flows))
+        away, done = set(), 0
+        while done < len(flows):
+            body, _ = _receive(self.line, _VALUES)
+            at = 0
+            while at < len(body):
+                word = int.from_bytes(body[at : at + 2], "little")
+                value = body[at + 2 : at + 2 + word] if word < _AWAY else None
+                if done == len(flows) or len(body) - at < 2 or (value is not None and not len(value) == word <= VALUE):
+                    raise _Refused("the host says what is no state")
+                if word == _AWAY:
+                    away.add(flows[done])
+                else:
+                    self.insert(flows[done], value, 0)
+                at += 2 + len(value or b"")
+                done += 1
+            if not body:
+                raise _Refused("the host says what is no state")
+        return away
+
+    def read(self, flow):
+        if not isinstance(flow, bytes) or len(flow) != 40:
+            raise ValueError("a flow has 40 bytes")
+        if flow not in self.entries and self.line is not None:
+            # What was updated before it left the cache is written before it is read.
+            self.flush()
+            if self.fetch([flow]):
+                raise Away
+        known = self.entries.pop(flow, None)
+        if known is None:
+            return None, 0
+        # What was used last leaves last.
+        self.entries[flow] = known
+        return known
+
+    def update(self, flow, value):
+        if not isinstance(flow, bytes) or len(flow) != 40:
+            raise ValueError("a flow has 40 bytes")
+        number = 0
+        if self.line is not None:
+            self.last += 1
+            number = self.last
+            if len(self.updates) + 50 + VALUE > _LONGEST:
+                self.flush()
+            length = _ABSENT if value is None else len(value)
+            self.updates += struct.pack("<Q40sH", number, flow, length) + (value or b"")
+        self.insert(flow, value, number)
+        return number
+
+    def flush(self):
+        """Before the host sees which updates packets wait for, it has them."""
+        if self.updates:
+            _send(self.line, _UPDATE, bytes(self.updates))
+            self.updates.clear()
+
+
 class _Refused(Exception):
     """Why it was not attached."""
 
@@ -258,11 +432,11 @@ class _Attached:
 
     def __init__(self, function, line):
         body, files = _receive(line, _ATTACH)
-        if len(body) < 16:
+        if len(body) < 20:
             raise _Refused("too few numbers")
-        flags, self.buffers, self.size, self.capacity = struct.unpack_from("<IIII", body)
+        flags, self.buffers, self.size, self.capacity, most = struct.unpack_from("<IIIII", body)
         is_valid = 1 <= self.buffers <= 1 << 20 and 256 <= self.size <= 1 << 16 and self.size % 64 == 0
-        if not is_valid or not 1 <= self.capacity <= 1024:
+        if not is_valid or not 1 <= self.capacity <= 1024 or most < 1:
             raise _Refused("a layout that the ABI has not")
         page = (8 * _ENTRIES + 32 * self.capacity + 4095) // 4096 * 4096
         region = self.buffers * self.size
@@ -287,11 +461,16 @@ class _Attached:
             raise _Refused("a configuration that is no UTF-8") from None
         self.function = function
         self._init(config)
+        self.opens = flags & _OPEN != 0
+        self.has_store = flags & _STORE != 0 and _fields is not None
+        self.cache = _Cache(line if self.has_store else None, most)
         names = [f"counter {name}\n" for name in _counters] + [f"reason {name}\n" for name in _reasons]
         self.packets = [Packet(self, index) for index in range(self.capacity)]
         self.counters = list(_counters.values())
         self.counts = [0] * 7
         self.round = self.own[_ROUND]
+        if _fields is not None:
+            names.append("state\n")
         _send(line, _READY, "".join(names).encode())
 
     def _init(self, config):
@@ -310,9 +489,12 @@ class _Attached:
         while self._wait():
             count = min(self.host[_COUNT], self.capacity)
             words, batch = self._take(count)
+            if self.has_store:
+                batch = self._read_state(words, batch)
             begin = time.perf_counter_ns()
             self.function.process(batch)
             self.counts[5] += time.perf_counter_ns() - begin
+            self.cache.flush()
             self._give(words, batch)
 
     def _wait(self):
@@ -362,6 +544,24 @@ class _Attached:
         self.counts[3] += malformed
         return words, tuple(batch)
 
+    def _read_state(self, words, batch):
+        """Reads the state of the batch's flows that is not known, in one request. Those packets that are to be processed: not those
+        whose state cannot be read."""
+        flows = [packet.flow for packet in batch]
+        missing = [flow for flow in dict.fromkeys(flows) if flow is not None and flow not in self.cache.entries]
+        away = self.cache.fetch(missing) if missing else ()
+        updates = self.own[_ENTRIES + 1 :: 4]
+        kept = []
+        for packet, flow in zip(batch, flows):
+            packet._update = 0
+            if flow not in away:
+                kept.append(packet)
+                continue
+            words[packet._index] = packet._pass if self.opens else _NO_STATE
+            updates[packet._index] = 0
+            self.counts[1 if self.opens else 2] += 1
+        return tuple(kept)
+
     def _give(self, words, batch):
         """Says what became of them, and hands the turn on."""
         own, dropped = self.own, 0
@@ -370,6 +570,8 @@ class _Attached:
             if word:
                 dropped += 1
             words[packet._index] = word or packet._pass
+            if self.has_store:
+                own[_ENTRIES + 4 * packet._index + 1] = packet._update
         own[_ENTRIES : _ENTRIES + 4 * len(words) : 4] = memoryview(array("Q", words))
         counts = self.counts
         counts[1] += len(batch) - dropped

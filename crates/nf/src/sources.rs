@@ -10,8 +10,11 @@ pub const C: [(&str, &str); 2] = [
 pub const PYTHON: [(&str, &str); 1] = [("catena_nf.py", include_str!("../python/catena_nf.py"))];
 
 /// The Go runtime: the files of a package.
-pub const GO: [(&str, &str); 2] =
-    [("nf.go", include_str!("../go/nf.go")), ("attach.go", include_str!("../go/attach.go"))];
+pub const GO: [(&str, &str); 3] = [
+    ("nf.go", include_str!("../go/nf.go")),
+    ("attach.go", include_str!("../go/attach.go")),
+    ("state.go", include_str!("../go/state.go")),
+];
 
 /// The module of the Go runtime, and the oldest Go that builds it. The name leads to no server: nothing is loaded.
 pub const GO_MODULE: &str = "nf.catena/nf";
@@ -23,7 +26,7 @@ pub const GO_VERSION: &str = "1.19";
 pub const GO_THREADS: u32 = 16;
 
 /// The sources of this crate, for NFs that are built elsewhere.
-pub const RUST: [(&str, &str); 20] = [
+pub const RUST: [(&str, &str); 24] = [
     ("src/lib.rs", include_str!("lib.rs")),
     ("src/abi.rs", include_str!("abi.rs")),
     ("src/cache.rs", include_str!("cache.rs")),
@@ -40,10 +43,14 @@ pub const RUST: [(&str, &str); 20] = [
     ("c/quota.c", C_STATE_EXAMPLE),
     ("python/catena_nf.py", PYTHON[0].1),
     ("python/acl.py", PYTHON_EXAMPLE),
+    ("python/quota.py", PYTHON_STATE_EXAMPLE),
     ("go/nf.go", GO[0].1),
     ("go/attach.go", GO[1].1),
+    ("go/state.go", GO[2].1),
     ("go/acl.go", GO_EXAMPLE),
+    ("go/quota.go", GO_STATE_EXAMPLE),
     ("examples/acl.rs", EXAMPLE),
+    ("examples/quota.rs", STATE_EXAMPLE),
 ];
 
 /// Its dependencies, for such NFs.
@@ -55,7 +62,7 @@ pub const C_EXAMPLE: &str = include_str!("../c/acl.c");
 /// A quota in C, which keeps state of flows.
 pub const C_STATE_EXAMPLE: &str = include_str!("../c/quota.c");
 
-/// An access list in Rust.
+/// The access list in Rust.
 pub const EXAMPLE: &str = include_str!("../examples/acl.rs");
 
 /// The same in Python.
@@ -63,3 +70,12 @@ pub const PYTHON_EXAMPLE: &str = include_str!("../python/acl.py");
 
 /// The same in Go.
 pub const GO_EXAMPLE: &str = include_str!("../go/acl.go");
+
+/// The quota in Rust.
+pub const STATE_EXAMPLE: &str = include_str!("../examples/quota.rs");
+
+/// The same in Python.
+pub const PYTHON_STATE_EXAMPLE: &str = include_str!("../python/quota.py");
+
+/// The same in Go.
+pub const GO_STATE_EXAMPLE: &str = include_str!("../go/quota.go");

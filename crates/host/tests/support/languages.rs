@@ -14,14 +14,25 @@ use super::Folder;
 #[path = "../../../nf/examples/acl.rs"]
 #[allow(dead_code, reason = "it has a main of its own")]
 mod acl;
+#[path = "../../../nf/examples/quota.rs"]
+#[allow(dead_code, reason = "it has a main of its own")]
+mod quota;
 
 /// What a function does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The access list that `catena nf init` writes.
     Acl,
+    /// The quota, which keeps state.
+    Quota,
     /// `same.c`, `same.go`, `same.py`, and [`Same`].
     Same,
+}
+
+impl What {
+    fn source(self, of: [&str; 3]) -> &str {
+        of[self as usize]
+    }
 }
 
 /// `same.c` in Rust.
@@ -119,6 +130,13 @@ fn nf_acl() {
     }
 }
 
+#[test]
+fn nf_quota() {
+    if std::env::args().any(|word| word == "--nocapture") {
+        nf::run::<quota::Quota>().unwrap();
+    }
+}
+
 const SAME_C: &str = include_str!("same/same.c");
 const SAME_GO: &str = include_str!("same/same.go");
 const SAME_PYTHON: &str = include_str!("same/same.py");
@@ -139,9 +157,9 @@ fn built(name: &str, build: impl FnOnce(&Path)) -> PathBuf {
 }
 
 fn in_c(what: What) -> PathBuf {
-    static MADE: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
+    static MADE: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
     let build = |folder: &Path| {
-        let main = if what == What::Acl { sources::C_EXAMPLE } else { SAME_C };
+        let main = what.source([sources::C_EXAMPLE, sources::C_STATE_EXAMPLE, SAME_C]);
         sources::C
             .iter()
             .chain(&[("main.c", main)])
@@ -154,9 +172,9 @@ fn in_c(what: What) -> PathBuf {
 }
 
 fn in_go(what: What) -> PathBuf {
-    static MADE: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
+    static MADE: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
     let build = |folder: &Path| {
-        let main = if what == What::Acl { sources::GO_EXAMPLE } else { SAME_GO };
+        let main = what.source([sources::GO_EXAMPLE, sources::GO_STATE_EXAMPLE, SAME_GO]);
         write(folder, "main.go", main);
         for (name, text) in sources::GO {
             write(folder, &format!("nf/{name}"), text);
@@ -178,7 +196,7 @@ fn in_go(what: What) -> PathBuf {
 
 /// The script is where everybody can read it: its function has a user of its own.
 fn in_python(what: What, folder: &Folder) -> PathBuf {
-    let main = if what == What::Acl { sources::PYTHON_EXAMPLE } else { SAME_PYTHON };
+    let main = what.source([sources::PYTHON_EXAMPLE, sources::PYTHON_STATE_EXAMPLE, SAME_PYTHON]);
     let name = format!("{what:?}/main.py");
     write(&folder.0, &name, main);
     for (file, text) in sources::PYTHON {
@@ -196,7 +214,7 @@ pub(crate) const LANGUAGES: [&str; 4] = ["rust", "c", "go", "python"];
 pub(crate) fn function(what: What, language: &str, folder: &Folder, config: &str) -> Nf {
     let (program, arguments, threads) = match language {
         "rust" => {
-            let test = if what == What::Acl { "nf_acl" } else { "nf_same" };
+            let test = what.source(["nf_acl", "nf_quota", "nf_same"]);
             let test = format!("support::languages::{test}");
             let words = ["--exact", &test, "--nocapture", "--quiet", "--test-threads=1"];
             (std::env::current_exe().unwrap(), words.map(str::to_string).to_vec(), 2)
