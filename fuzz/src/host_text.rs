@@ -42,6 +42,15 @@ pub fn host_chain(data: &[u8]) {
     }
 }
 
+/// What a server of Redis says to the host service, and an address of one.
+pub fn redis(data: &[u8]) {
+    let count = host::state::count_replies(data);
+    assert!(count <= data.len());
+    let text = String::from_utf8_lossy(data);
+    let _ = host::state::Server::parse(&text);
+    assert_eq!(host::state::without_passwords(&text).len(), text.len());
+}
+
 /// A test set of netbench.
 pub fn test_set(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

@@ -27,7 +27,7 @@ pub use chain::chain;
 pub use click_text::{click, config};
 pub use floods::{floods, syn_proxy};
 pub use frame::frame;
-pub use host_text::{containers, host_chain, results, test_set};
+pub use host_text::{containers, host_chain, redis, results, test_set};
 pub use packet_text::packet;
 pub use program_text::program;
 pub use quic::quic;
@@ -41,7 +41,7 @@ pub use tunnels::tunnels;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 31] = [
+pub const TARGETS: [(&str, Target); 32] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
@@ -62,6 +62,7 @@ pub const TARGETS: [(&str, Target); 31] = [
     ("plan", plan),
     ("program", program),
     ("quic", quic),
+    ("redis", redis),
     ("results", results),
     ("rules", rules),
     ("sealed", sealed),

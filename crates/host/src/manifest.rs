@@ -671,6 +671,8 @@ mod tests {
         fn text(&mut self, path: &str) -> Result<String, String> {
             match path {
                 "fw.click" => Ok("input -> output;".into()),
+                "password" => Ok("secret\n".into()),
+                "empty" => Ok("\n".into()),
                 _ => Err(format!("{path}: none")),
             }
         }
@@ -723,6 +725,44 @@ mod tests {
         assert!(!chain.nfs[0].writes && chain.nfs[1].writes);
         assert_eq!((chain.batch, chain.core, chain.within), (Some(64), Some(1), Within::Copy));
         assert_eq!((chain.policy, chain.slice), (Policy::Batch, Some(Duration::from_millis(20))));
+    }
+
+    const STATE: &str = "state: {redis: 'rediss://ops@db:6380/2', durability: strict, ca: fw.click, password-file: password, \
+        away: closed, wait: 2 s, hold: 9, cache: 2048, expire: 60 s, prefix: edge}\n";
+
+    #[test]
+    fn where_state_is_kept_is_read() {
+        let chain = HostChain::parse(FileId(0), &format!("{GOOD}{STATE}"), &mut Given);
+        let chain = chain.expect("it is good");
+        assert!(!format!("{chain:?}").contains("secret"));
+        let state = chain.state.expect("it is there");
+        assert_eq!(state.server.password, Some(crate::state::Secret("secret".into())));
+        assert_eq!((state.server.port, state.server.database, state.hold), (6380, 2, 9));
+        assert_eq!((state.cache, state.wait.as_secs()), (2048, 2));
+        for (from, to, said) in [
+            ("rediss:", "http:", "begins with `redis://`"),
+            ("db:6380", "", "it names no host"),
+            ("6380", "x", "the port is a number"),
+            ("ops@", "ops:word@", "stands in two places"),
+            ("rediss:", "redis:", "`ca` is of TLS"),
+            ("ca: fw.click", "ca: x.pem", "x.pem: none"),
+            ("password-file: password", "password-file: none", "none: none"),
+            ("password-file: password", "password-file: empty", "an empty password"),
+            ("password-file: password", "password-env: CATENA_NO_SUCH", "no variable 'CATENA_NO_SUCH'"),
+            ("strict", "always", "'always' is no durability"),
+            ("closed", "shut", "'shut' is no policy"),
+            ("wait: 2 s", "wait: 2 h", "1 ms to 60 s"),
+            ("hold: 9", "hold: 0", "packets wait"),
+            ("cache: 2048", "cache: 1", "has 1024 to"),
+            ("expire: 60 s", "expire: 1 ms", "1 s or longer"),
+            ("prefix: edge", "prefix: 'a:b'", "what keys begin with"),
+            ("durability: strict, ", "", "missing field"),
+        ] {
+            assert!(STATE.contains(from), "{from}");
+            let found = wrong(&format!("{GOOD}{}", STATE.replace(from, to)));
+            assert!(found.contains(said), "{from} -> {to}: {found}");
+            assert!(!found.contains("secret") && !found.contains("word@"), "{found}");
+        }
     }
 
     #[test]

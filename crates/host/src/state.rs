@@ -189,6 +189,15 @@ pub fn without_passwords(text: &str) -> String {
     shown
 }
 
+/// How many replies of a server there are one behind the other, up to one that is none.
+pub fn count_replies(mut bytes: &[u8]) -> usize {
+    let mut count = 0;
+    while !bytes.is_empty() && resp::read(&mut bytes).is_ok() {
+        count += 1;
+    }
+    count
+}
+
 /// Why state cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Why {

@@ -202,8 +202,12 @@ fn start(up: &Up) -> Result<ExitCode, Failure> {
     let text = Arc::clone(sources.text(file));
     let beside = Path::new(path).parent().unwrap_or(Path::new("")).to_path_buf();
     let mut files = Beside { folder: beside, most: up.limit.bytes() };
-    let spec =
-        HostChain::parse(file, &text, &mut files).map_err(|found| Failure::of(found, sources))?;
+    let spec = HostChain::parse(file, &text, &mut files).map_err(|found| {
+        // A line that is shown has no password.
+        let mut shown = Sources::new();
+        shown.add(path.as_str(), host::state::without_passwords(&text));
+        Failure::of(found, shown)
+    })?;
     let at = folder().join(&name);
     match Journal::open(&at) {
         Ok(Opened::Nothing) => {}
@@ -430,10 +434,49 @@ pub(crate) fn shown(status: &Status) -> String {
             let _ = writeln!(text, "{} {what}", grouped(count));
         }
     }
+    shown_state(status, &mut text);
     status.remarks.iter().for_each(|line| {
         let _ = writeln!(text, "{line}");
     });
     text
+}
+
+/// How the state of NFs is kept.
+fn shown_state(status: &Status, text: &mut String) {
+    let keeps = status.nfs.iter().filter_map(|nf| Some((nf, nf.state.as_ref()?)));
+    let mut table =
+        Table::new(["NF", "flows read", "unread", "updates", "stored", "waiting", "lost", "round trips"]);
+    let mut count = 0;
+    for (nf, state) in keeps.clone() {
+        count += 1;
+        table.row([
+            nf.name.clone(),
+            grouped(state.flows),
+            grouped(state.unread),
+            grouped(state.updates),
+            grouped(state.acknowledged),
+            grouped(state.waiting),
+            grouped(state.lost),
+            grouped(state.round_trips),
+        ]);
+    }
+    if count > 0 {
+        *text += &table.render();
+    }
+    for (nf, trouble) in keeps.filter_map(|(nf, state)| Some((nf, state.trouble.as_ref()?))) {
+        let _ = writeln!(text, "the state of {}: {trouble}", nf.name);
+    }
+    let Some(held) = &status.held else { return };
+    for (count, what) in [
+        (held.waiting, "packets wait until state is stored"),
+        (held.waited, "packets have waited for that"),
+        (held.dropped, "packets were dropped, as it was not stored in time or too many waited"),
+        (held.passed, "packets passed though it was not stored"),
+    ] {
+        if count > 0 {
+            let _ = writeln!(text, "{} {what}", grouped(count));
+        }
+    }
 }
 
 /// The same of a chain whose NFs have interfaces.

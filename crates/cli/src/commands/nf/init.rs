@@ -10,12 +10,15 @@ use nf::sources;
 use crate::failure::Failure;
 use crate::terminal::print;
 
-/// Begin a network function: an access list that builds and runs as it is
+/// Begin a network function: an example that builds and runs as it is
 #[derive(Args, Debug)]
 pub(super) struct Init {
     /// The language
     #[arg(long, value_enum)]
     lang: Language,
+    /// What it begins as
+    #[arg(long, value_enum, default_value = "acl")]
+    example: Example,
     /// The folder, which is made
     folder: PathBuf,
 }
@@ -30,6 +33,24 @@ enum Language {
     Go,
     /// Python, with the runtime's module
     Python,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Example {
+    /// An access list
+    Acl,
+    /// A quota of packets for each flow, which keeps state
+    Quota,
+}
+
+impl Example {
+    /// That of the sources which is chosen: an access list, or a quota.
+    fn of(self, [acl, quota]: [&'static str; 2]) -> &'static str {
+        match self {
+            Self::Acl => acl,
+            Self::Quota => quota,
+        }
+    }
 }
 
 /// The name of an NF: its folder's.
@@ -57,7 +78,7 @@ pub(super) fn begin(init: &Init) -> Result<ExitCode, Failure> {
             format!("{} is there already: nothing of it is touched", folder.display()).into()
         );
     }
-    for (path, text) in init.lang.files(&name) {
+    for (path, text) in init.lang.files(&name, init.example) {
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).map_err(|why| format!("{}: {why}", parent.display()))?;
@@ -69,12 +90,14 @@ pub(super) fn begin(init: &Init) -> Result<ExitCode, Failure> {
         }
     }
     let shown = folder.display();
-    let mut text = format!("{shown} has an access list to begin with.\n");
+    let what = init.example.of(["an access list", "a quota of packets for each flow"]);
+    let config = init.example.of(["deny 10.0.0.1", "100"]);
+    let mut text = format!("{shown} has {what} to begin with.\n");
     if let Some(build) = init.lang.build(&name) {
         text += &format!("  build it:  (cd {shown} && {build})\n");
     }
     text += &format!(
-        "  try it:    catena nf run {shown} --pcap in.pcap -w out.pcap --config 'deny 10.0.0.1'\n"
+        "  try it:    catena nf run {shown} --pcap in.pcap -w out.pcap --config '{config}'\n"
     );
     if let Some(missing) = init.lang.missing() {
         text += &format!("{missing}\n");
@@ -85,12 +108,12 @@ pub(super) fn begin(init: &Init) -> Result<ExitCode, Failure> {
 
 impl Language {
     /// The files of a function.
-    fn files(self, name: &str) -> Texts {
+    fn files(self, name: &str, example: Example) -> Texts {
         let mut files = Texts::new();
         let mut add = |path: &str, text: &str| files.push((path.to_string(), text.to_string()));
         match self {
             Self::C => {
-                add(&format!("{name}.c"), sources::C_EXAMPLE);
+                add(&format!("{name}.c"), example.of([sources::C_EXAMPLE, sources::C_STATE_EXAMPLE]));
                 sources::C.iter().for_each(|(path, text)| add(path, text));
                 add(
                     "Makefile",
@@ -100,7 +123,7 @@ impl Language {
                 );
             }
             Self::Rust => {
-                add("src/main.rs", sources::EXAMPLE);
+                add("src/main.rs", example.of([sources::EXAMPLE, sources::STATE_EXAMPLE]));
                 add(
                     "Cargo.toml",
                     &format!(
@@ -120,7 +143,7 @@ impl Language {
             }
             Self::Go => {
                 let (module, version) = (sources::GO_MODULE, sources::GO_VERSION);
-                add("main.go", sources::GO_EXAMPLE);
+                add("main.go", example.of([sources::GO_EXAMPLE, sources::GO_STATE_EXAMPLE]));
                 add(
                     "go.mod",
                     &format!(
@@ -134,7 +157,7 @@ impl Language {
                 add(&format!("{RUNTIME}/go.mod"), &runtime);
             }
             Self::Python => {
-                add(SCRIPT, sources::PYTHON_EXAMPLE);
+                add(SCRIPT, example.of([sources::PYTHON_EXAMPLE, sources::PYTHON_STATE_EXAMPLE]));
                 sources::PYTHON.iter().for_each(|(path, text)| add(path, text));
             }
         }
