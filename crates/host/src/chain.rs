@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nf::{
-    Arrival, Extent, HostEnd, Kept, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble, Verdict,
+    Arrival, Extent, HostEnd, Kept, Layout, Mapping, Memory, Names, Offer, Page, State, Trouble,
+    Verdict,
 };
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -164,10 +165,10 @@ pub(crate) fn assemble(
         wake_next: wakes[index + 1].as_fd(),
         input: &regions[if copies { index } else { 0 }],
         own: copies.then(|| &regions[index + 1]),
-        state: spec.state.as_ref().map(|of| Kept {
-            opens: of.away == state::Policy::Open,
-            cache: of.cache,
-        }),
+        state: spec
+            .state
+            .as_ref()
+            .map(|of| Kept { opens: of.away == state::Policy::Open, cache: of.cache }),
     };
     let mut logs = Vec::new();
     let mut start =

@@ -383,8 +383,7 @@ fn read(written: &written::HostChain, found: &mut Reading, files: &mut dyn Files
         }
         of
     });
-    let state =
-        written.state.as_ref().and_then(|state| state::read(state, &fabric, found, files));
+    let state = written.state.as_ref().and_then(|state| state::read(state, &fabric, found, files));
     HostChain {
         nfs,
         fabric,
@@ -748,7 +747,11 @@ mod tests {
             ("ca: fw.click", "ca: x.pem", "x.pem: none"),
             ("password-file: password", "password-file: none", "none: none"),
             ("password-file: password", "password-file: empty", "an empty password"),
-            ("password-file: password", "password-env: CATENA_NO_SUCH", "no variable 'CATENA_NO_SUCH'"),
+            (
+                "password-file: password",
+                "password-env: CATENA_NO_SUCH",
+                "no variable 'CATENA_NO_SUCH'",
+            ),
             ("strict", "always", "'always' is no durability"),
             ("closed", "shut", "'shut' is no policy"),
             ("wait: 2 s", "wait: 2 h", "1 ms to 60 s"),

@@ -23,9 +23,9 @@ use std::os::fd::OwnedFd;
 use crate::cgroup::Groups;
 use crate::chain::{Chain, Program, Seat, Watched, assemble};
 use crate::launch::{Environment, environment};
-use crate::state::{self, Store};
 use crate::manifest::{Fabric, Function, HandOff, HostChain, Nf, Policy};
 use crate::scheduler::{self, Class};
+use crate::state::{self, Store};
 use crate::{Failure, Journal};
 
 pub use crate::log::{Log, path as log_path};

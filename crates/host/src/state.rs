@@ -94,7 +94,8 @@ impl Server {
     /// # Errors
     /// What is wrong with it, without a word of it: it may hold a password.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let (scheme, rest) = text.split_once("://").ok_or("it begins with `redis://` or `rediss://`")?;
+        let (scheme, rest) =
+            text.split_once("://").ok_or("it begins with `redis://` or `rediss://`")?;
         let tls = match scheme {
             "redis" => false,
             "rediss" => true,
@@ -255,10 +256,12 @@ impl From<Error> for Why {
     fn from(why: Error) -> Self {
         match why.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Slow,
-            ErrorKind::InvalidData => match why.get_ref().is_some_and(|of| of.is::<rustls::Error>()) {
-                true => Self::Tls(why.to_string()),
-                false => Self::Protocol(why.to_string()),
-            },
+            ErrorKind::InvalidData => {
+                match why.get_ref().is_some_and(|of| of.is::<rustls::Error>()) {
+                    true => Self::Tls(why.to_string()),
+                    false => Self::Protocol(why.to_string()),
+                }
+            }
             ErrorKind::UnexpectedEof => Self::Unreachable("it closed the connection".into()),
             _ => Self::Unreachable(why.to_string()),
         }
@@ -317,8 +320,18 @@ mod tests {
         let server = Server::parse("redis://:secret@h").unwrap();
         assert_eq!((server.user, server.password), (None, Some(Secret("secret".into()))));
         for wrong in [
-            "", "h", "http://h", "redis://", "redis://h:x", "redis://h:70000", "redis://h/x",
-            "redis://[::1", "redis://a%zz@h", "redis://a b", "redis://h\r\n", "redis://%ff:@h",
+            "",
+            "h",
+            "http://h",
+            "redis://",
+            "redis://h:x",
+            "redis://h:70000",
+            "redis://h/x",
+            "redis://[::1",
+            "redis://a%zz@h",
+            "redis://a b",
+            "redis://h\r\n",
+            "redis://%ff:@h",
         ] {
             assert!(Server::parse(wrong).is_err(), "{wrong}");
         }
@@ -326,7 +339,8 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let text = "a: 1\n  redis: 'rediss://u:sécr@t@h:1/0', x: y\nb: redis://u@h\nc: redis://h:1\n";
+        let text =
+            "a: 1\n  redis: 'rediss://u:sécr@t@h:1/0', x: y\nb: redis://u@h\nc: redis://h:1\n";
         let shown = without_passwords(text);
         assert_eq!(
             shown,
@@ -338,7 +352,12 @@ mod tests {
     #[test]
     fn what_a_server_says_is_told_apart() {
         let all = [
-            "WRONGPASS x", "NOPERM x", "OOM command not allowed", "READONLY You", "LOADING x", "ERR x",
+            "WRONGPASS x",
+            "NOPERM x",
+            "OOM command not allowed",
+            "READONLY You",
+            "LOADING x",
+            "ERR x",
         ];
         let shown: std::collections::BTreeSet<String> =
             all.iter().map(|text| Why::of(text).to_string()).collect();

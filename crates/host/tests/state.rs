@@ -19,9 +19,12 @@ use support::{Folder, number, run, spec_of};
 fn quota(name: &str, most: u64) -> Nf {
     static MADE: OnceLock<std::path::PathBuf> = OnceLock::new();
     let program = MADE.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("quota{}", std::process::id()));
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("quota{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        for (name, text) in nf::sources::C.iter().chain(&[("quota.c", nf::sources::C_STATE_EXAMPLE)]) {
+        for (name, text) in
+            nf::sources::C.iter().chain(&[("quota.c", nf::sources::C_STATE_EXAMPLE)])
+        {
             std::fs::write(folder.join(name), text).unwrap();
         }
         let mut cc = Command::new("cc");
@@ -48,7 +51,10 @@ fn frame(number: u64, flows: u64) -> Vec<u8> {
 }
 
 /// What is kept if these frames went through a quota, and which of them pass.
-fn model<'a>(frames: impl Iterator<Item = &'a Vec<u8>>, most: u64) -> (BTreeMap<Flow, u64>, Vec<u64>) {
+fn model<'a>(
+    frames: impl Iterator<Item = &'a Vec<u8>>,
+    most: u64,
+) -> (BTreeMap<Flow, u64>, Vec<u64>) {
     let (mut counts, mut passed) = (BTreeMap::new(), Vec::new());
     for frame in frames {
         let count: &mut u64 = counts.entry(Flow::of(frame, field::ALL).unwrap()).or_default();
@@ -99,5 +105,11 @@ fn state_equals_a_model_that_replays_the_packets() {
     assert_eq!((state.flows, state.unread, state.connections), (300, 0, 1));
     assert!(state.requests <= status.batches, "{state:?}");
     // Its user has gone.
-    assert!(redis.operator().values(&[b"ACL", b"USERS"]).iter().all(|user| !user.starts_with(b"catena:")));
+    assert!(
+        redis
+            .operator()
+            .values(&[b"ACL", b"USERS"])
+            .iter()
+            .all(|user| !user.starts_with(b"catena:"))
+    );
 }

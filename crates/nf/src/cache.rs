@@ -95,10 +95,7 @@ impl Cache {
     }
 
     /// What is kept of a flow, and its last update.
-    pub(crate) fn read(
-        &mut self,
-        flow: &Flow,
-    ) -> std::result::Result<(Option<&[u8]>, u64), Away> {
+    pub(crate) fn read(&mut self, flow: &Flow) -> std::result::Result<(Option<&[u8]>, u64), Away> {
         if !self.has(flow) && self.socket.is_some() {
             // What was updated before it left the cache is written before it is read.
             let read = self.flush().and_then(|()| self.fetch(&[*flow]));

@@ -79,7 +79,10 @@ pub(crate) fn receive(socket: impl AsFd) -> Result<Message> {
 }
 
 /// Receives a message of a kind, on the NF's side.
-pub(crate) fn expect(socket: &OwnedFd, kind: u32) -> Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
+pub(crate) fn expect(
+    socket: &OwnedFd,
+    kind: u32,
+) -> Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
     let message = receive(socket)?;
     if message.version != VERSION {
         let text =
@@ -367,12 +370,17 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_bad_ones_refused() {
-        let names =
-            Names { counters: vec!["seen".into()], reasons: vec!["denied".into(), "odd".into()], has_state: true };
+        let names = Names {
+            counters: vec!["seen".into()],
+            reasons: vec!["denied".into(), "odd".into()],
+            has_state: true,
+        };
         assert_eq!(Names::parse(names.text().as_bytes()), Ok(names));
         let many = "reason a\n".repeat(2);
         let long = format!("counter {}", "a".repeat(41));
-        for bad in ["x", "reason ", "reason a b", "reason a\u{1b}", "state\nstate", &many, &long, "\u{0}"] {
+        for bad in
+            ["x", "reason ", "reason a b", "reason a\u{1b}", "state\nstate", &many, &long, "\u{0}"]
+        {
             assert!(Names::parse(bad.as_bytes()).is_err(), "{bad:?}");
         }
         let more: String = (0..=MOST_REASONS).map(|number| format!("reason r{number}\n")).collect();

@@ -38,11 +38,14 @@ mod runtime;
 pub mod sources;
 mod store;
 
-pub use abi::{CACHE, FLOW, LONGEST_MESSAGE, LONGEST_VALUE, MALFORMED, MOST_COUNTERS, MOST_PACKETS, MOST_REASONS, NO_STATE, VERSION};
+pub use abi::{
+    CACHE, FLOW, LONGEST_MESSAGE, LONGEST_VALUE, MALFORMED, MOST_COUNTERS, MOST_PACKETS,
+    MOST_REASONS, NO_STATE, VERSION,
+};
 pub use cache::Away;
 pub use channel::{Asked, HostEnd, Kept, Names, Offer, Trouble};
 pub use flow::{Flow, field};
-pub use store::{Answer, MOST_READ, Update};
 pub use memory::{Mapping, Memory};
 pub use page::{Arrival, Counts, Extent, Layout, Page, State, Verdict};
 pub use runtime::{Batch, Counter, NetworkFunction, Packet, Reason, Setup, main, run};
+pub use store::{Answer, MOST_READ, Update};

@@ -339,9 +339,7 @@ pub fn run<N: NetworkFunction>() -> Result<()> {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     send(&socket, kind::HELLO, &[], &[])?;
     match attach::<N>(&socket) {
-        Ok((mut function, mut attached)) => {
-            attached.serve(&mut function)
-        }
+        Ok((mut function, mut attached)) => attached.serve(&mut function),
         Err(why) => {
             let _ = send(&socket, kind::REFUSED, why.to_string().as_bytes(), &[]);
             Err(why)

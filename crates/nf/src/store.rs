@@ -153,7 +153,8 @@ mod tests {
         };
         for _ in 0..2_000 {
             let length = next() % 300;
-            let body: Vec<u8> = (0..length).map(|_| [0, 0xff, 3, next() as u8][next() % 4]).collect();
+            let body: Vec<u8> =
+                (0..length).map(|_| [0, 0xff, 3, next() as u8][next() % 4]).collect();
             let _ = (parse_updates(&body), parse_answers(&body), read_flows(&body));
         }
     }

@@ -71,7 +71,8 @@ pub(super) fn read(
             Err(why) => found.wrong(authorities, why, None),
         }
     }
-    let durability = choose(found, "durability", Some(&written.durability), &DURABILITY, Durability::Strict);
+    let durability =
+        choose(found, "durability", Some(&written.durability), &DURABILITY, Durability::Strict);
     let mut of = State::new(server, durability);
     of.away = choose(found, "policy", written.away.as_ref(), &AWAY, Policy::Hold);
     if let Some(wait) = &written.wait {
@@ -112,7 +113,12 @@ pub(super) fn read(
 }
 
 /// The password, from where it stands.
-fn secret(written: &written::State, server: &mut Server, found: &mut Reading, files: &mut dyn Files) {
+fn secret(
+    written: &written::State,
+    server: &mut Server,
+    found: &mut Reading,
+    files: &mut dyn Files,
+) {
     let Some(at) = written.password_file.as_ref().or(written.password_env.as_ref()) else { return };
     let is_twice = written.password_file.is_some() && written.password_env.is_some();
     if is_twice || server.password.is_some() {

@@ -159,7 +159,8 @@ fn fate(of: &Waiting, policy: Policy, now: Instant) -> Fate {
             Stored::Yes => continue,
             Stored::Never => true,
             Stored::NotYet => {
-                of.due <= now || (policy != Policy::Hold && session.store.standing() != Standing::Well)
+                of.due <= now
+                    || (policy != Policy::Hold && session.store.standing() != Standing::Well)
             }
         };
         match (is_over, policy) {

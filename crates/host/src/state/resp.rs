@@ -146,7 +146,18 @@ mod tests {
         // Whatever comes ends, and is read no further than it goes.
         let mut random = fastrand::Rng::with_seed(5);
         let pieces: [&[u8]; 12] = [
-            b"*", b"$", b":", b"-", b"+", b"\r\n", b"1", b"64", b"-1", b"\r\n\r\n", b"\xff", b"65536",
+            b"*",
+            b"$",
+            b":",
+            b"-",
+            b"+",
+            b"\r\n",
+            b"1",
+            b"64",
+            b"-1",
+            b"\r\n\r\n",
+            b"\xff",
+            b"65536",
         ];
         for _ in 0..20_000 {
             let count = random.usize(..24);

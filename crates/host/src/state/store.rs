@@ -236,7 +236,11 @@ impl Store {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(crate) fn hear(self: &Arc<Self>, chain: u64, line: HostEnd) -> Result<Arc<Session>, Failure> {
+    pub(crate) fn hear(
+        self: &Arc<Self>,
+        chain: u64,
+        line: HostEnd,
+    ) -> Result<Arc<Session>, Failure> {
         let failed = |why: std::io::Error| {
             Failure::Impossible(format!("the system gives no thread for the state of NFs: {why}"))
         };
@@ -497,7 +501,12 @@ impl Store {
         failed.map_or(Ok(()), Err)
     }
 
-    fn interrupted(&self, why: Why, mut stays: VecDeque<Operation>, work: &mut VecDeque<Operation>) -> Why {
+    fn interrupted(
+        &self,
+        why: Why,
+        mut stays: VecDeque<Operation>,
+        work: &mut VecDeque<Operation>,
+    ) -> Why {
         stays.append(work);
         *work = stays;
         self.wake();

@@ -26,12 +26,22 @@ fn run(program: &str, arguments: &[&str], folder: &Path) {
 
 /// An authority, and a certificate for `localhost` by it.
 fn certificates(folder: &Path) {
-    let new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    let new =
+        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     let ca = ["-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority"];
     run("openssl", &[&new[..], &ca[..]].concat(), folder);
     let own = ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"];
-    let by = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"];
-    run("openssl", &[&new[..], &own[..], &by[..], &["-CA", "ca.pem", "-CAkey", "ca.key"]].concat(), folder);
+    let by = [
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ];
+    run(
+        "openssl",
+        &[&new[..], &own[..], &by[..], &["-CA", "ca.pem", "-CAkey", "ca.key"]].concat(),
+        folder,
+    );
 }
 
 impl Redis {
@@ -140,7 +150,9 @@ impl Line {
     fn send(&mut self, words: &[&[u8]]) {
         let mut text = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
-            text.extend(format!("${}\r\n", word.len()).bytes().chain(word.iter().copied()).chain(*b"\r\n"));
+            text.extend(
+                format!("${}\r\n", word.len()).bytes().chain(word.iter().copied()).chain(*b"\r\n"),
+            );
         }
         self.0.get_mut().write_all(&text).unwrap();
     }

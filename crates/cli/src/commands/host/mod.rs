@@ -444,8 +444,16 @@ pub(crate) fn shown(status: &Status) -> String {
 /// How the state of NFs is kept.
 fn shown_state(status: &Status, text: &mut String) {
     let keeps = status.nfs.iter().filter_map(|nf| Some((nf, nf.state.as_ref()?)));
-    let mut table =
-        Table::new(["NF", "flows read", "unread", "updates", "stored", "waiting", "lost", "round trips"]);
+    let mut table = Table::new([
+        "NF",
+        "flows read",
+        "unread",
+        "updates",
+        "stored",
+        "waiting",
+        "lost",
+        "round trips",
+    ]);
     let mut count = 0;
     for (nf, state) in keeps.clone() {
         count += 1;

@@ -113,7 +113,10 @@ impl Language {
         let mut add = |path: &str, text: &str| files.push((path.to_string(), text.to_string()));
         match self {
             Self::C => {
-                add(&format!("{name}.c"), example.of([sources::C_EXAMPLE, sources::C_STATE_EXAMPLE]));
+                add(
+                    &format!("{name}.c"),
+                    example.of([sources::C_EXAMPLE, sources::C_STATE_EXAMPLE]),
+                );
                 sources::C.iter().for_each(|(path, text)| add(path, text));
                 add(
                     "Makefile",
