@@ -25,6 +25,10 @@ impl Files for Any {
         Ok("input -> output".into())
     }
 
+    fn variable(&mut self, name: &str) -> Option<String> {
+        Some(name.to_string())
+    }
+
     fn program(&mut self, path: &str) -> Result<PathBuf, String> {
         Ok(path.into())
     }

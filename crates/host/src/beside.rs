@@ -81,7 +81,7 @@ impl Programs {
 
 /// What an element says of what runs, as host chains have it.
 fn function(command: &Command) -> Result<Function, String> {
-    let mut files = Beside { folder: PathBuf::new(), most: 0 };
+    let mut files = Beside { folder: PathBuf::new(), most: 0, variables: |_| None };
     let split = |words: &[String]| match words {
         [path, arguments @ ..] => Ok((path.clone(), arguments.to_vec())),
         [] => Err("nothing to run".to_string()),

@@ -192,6 +192,9 @@ pub trait Files {
     /// Why it cannot be read.
     fn text(&mut self, path: &str) -> Result<String, String>;
 
+    /// What a variable of the environment has.
+    fn variable(&mut self, name: &str) -> Option<String>;
+
     /// Where a program is.
     ///
     /// # Errors
@@ -618,6 +621,8 @@ pub struct Beside {
     pub folder: PathBuf,
     /// Bytes of a text at most.
     pub most: u64,
+    /// The environment.
+    pub variables: fn(&str) -> Option<String>,
 }
 
 impl Files for Beside {
@@ -632,6 +637,10 @@ impl Files for Beside {
             true => Err(format!("{}: more than {} bytes", at.display(), self.most)),
             false => Ok(text),
         }
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        (self.variables)(name)
     }
 
     fn program(&mut self, path: &str) -> Result<PathBuf, String> {
@@ -674,6 +683,10 @@ mod tests {
                 "empty" => Ok("\n".into()),
                 _ => Err(format!("{path}: none")),
             }
+        }
+
+        fn variable(&mut self, name: &str) -> Option<String> {
+            (name == "CATENA_PASSWORD").then(|| "secret".into())
         }
 
         fn program(&mut self, path: &str) -> Result<PathBuf, String> {
@@ -738,6 +751,10 @@ mod tests {
         assert_eq!(state.server.password, Some(crate::state::Secret("secret".into())));
         assert_eq!((state.server.port, state.server.database, state.hold), (6380, 2, 9));
         assert_eq!((state.cache, state.wait.as_secs()), (2048, 2));
+        let text = STATE.replace("password-file: password", "password-env: CATENA_PASSWORD");
+        let chain = HostChain::parse(FileId(0), &format!("{GOOD}{text}"), &mut Given);
+        let password = chain.unwrap().state.unwrap().server.password;
+        assert_eq!(password, Some(crate::state::Secret("secret".into())));
         for (from, to, said) in [
             ("rediss:", "http:", "begins with `redis://`"),
             ("db:6380", "", "it names no host"),

@@ -459,17 +459,21 @@ impl Service {
     }
 }
 
+/// Who is woken when state was stored, and what is to be said, of whom.
+type Told<'a> = (&'a Arc<OwnedFd>, &'a Arc<Mutex<Vec<String>>>, &'a Arc<Orders>);
+
 /// The state of the chain's NFs, once the server was seen to be able to keep it.
 fn stores(
     spec: &HostChain,
     journal: &Journal,
-    (stored, said, orders): (&Arc<OwnedFd>, &Arc<Mutex<Vec<String>>>, &Arc<Orders>),
+    (stored, said, orders): Told<'_>,
 ) -> Result<Vec<Arc<Store>>, Failure> {
     let Some(state) = &spec.state else { return Ok(Vec::new()) };
     let name = journal.folder().file_name().and_then(|name| name.to_str());
-    let prefix = state.prefix.as_deref().or(name).unwrap_or("catena");
+    let chain = name.unwrap_or("catena");
+    let prefix = state.prefix.as_deref().unwrap_or(chain);
     if let Some(nf) = spec.nfs.first() {
-        state::check(state, prefix, &nf.name).map_err(|why| {
+        state::check(state, prefix, &nf.name, chain).map_err(|why| {
             Failure::Impossible(format!("the state of NFs, at {}: {why}", state.server.place()))
         })?;
     }
@@ -479,7 +483,7 @@ fn stores(
             locked(&said).push(line);
             orders.wake();
         };
-        Store::new(&nf.name, prefix, state, Arc::clone(stored), Box::new(lines))
+        Store::new(&nf.name, (prefix, chain), state, Arc::clone(stored), Box::new(lines))
     };
     Ok(spec.nfs.iter().map(store).collect())
 }

@@ -293,7 +293,7 @@ impl fmt::Display for Why {
             Self::NotStrict(why) => write!(
                 f,
                 "`durability: strict` needs a server that writes each update to its disk before it acknowledges it: {why}; \
-                 set `appendonly yes` and `appendfsync always` there, or take `durability: fast`"
+                 set `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no` there, or take `durability: fast`"
             ),
             Self::NoUsers => f.write_str(
                 "this Redis has no users, by which NFs are kept apart: version 6 or later is needed",

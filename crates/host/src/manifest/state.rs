@@ -128,8 +128,9 @@ fn secret(
     }
     let text = match written.password_file {
         Some(_) => files.text(&at.value),
-        None => std::env::var(&at.value)
-            .map_err(|_| format!("there is no variable '{}' in the environment", at.value)),
+        None => files
+            .variable(&at.value)
+            .ok_or_else(|| format!("there is no variable '{}' in the environment", at.value)),
     };
     match text.map(|text| text.trim_end_matches(['\r', '\n']).to_string()) {
         Ok(text) if text.is_empty() => found.wrong(at, "an empty password".into(), None),

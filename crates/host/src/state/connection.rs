@@ -73,6 +73,8 @@ impl Write for Timed {
 pub(crate) struct Connection {
     stream: BufReader<Timed>,
     longest: Duration,
+    /// Until when it has to be ready, while it is not.
+    ready_by: Option<Instant>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -82,7 +84,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects; this and each request have so long.
+    /// Connects. This and all up to [`is_ready`](Self::is_ready) have so long together, then each request.
     ///
     /// # Errors
     /// Why that is not possible.
@@ -96,7 +98,12 @@ impl Connection {
         };
         let timed = Timed { stream, due };
         timed.limit().map_err(Why::from)?;
-        Ok(Self { stream: BufReader::new(timed), longest })
+        Ok(Self { stream: BufReader::new(timed), longest, ready_by: Some(due) })
+    }
+
+    /// From now on it is used.
+    pub(crate) fn is_ready(&mut self) {
+        self.ready_by = None;
     }
 
     /// Sends commands, which [`push`](resp::push) wrote.
@@ -105,7 +112,7 @@ impl Connection {
     /// The kernel's.
     pub(crate) fn send(&mut self, commands: &[u8]) -> Result<()> {
         let stream = self.stream.get_mut();
-        stream.due = Instant::now() + self.longest;
+        stream.due = self.ready_by.unwrap_or_else(|| Instant::now() + self.longest);
         stream.write_all(commands)?;
         stream.flush()
     }

@@ -22,22 +22,25 @@ pub(super) struct Account {
 const COMMANDS: [&str; 4] = ["+get", "+set", "+del", "+select"];
 
 impl Account {
-    /// That of an NF. Names and prefixes have letters, digits and `_-` alone: no key of one begins with those of another.
-    pub(super) fn of(prefix: &str, nf: &str) -> Self {
+    /// That of an NF of a chain. Names and prefixes have letters, digits and `_-` alone: no key of one begins with those of
+    /// another. Chains that share keys have users of their own: what one removes, the other does not have.
+    pub(super) fn of(prefix: &str, nf: &str, chain: &str) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host: String =
-            host.chars().filter(|of| of.is_ascii_alphanumeric() || "-_.".contains(*of)).collect();
+        let plain = |text: &str| -> String {
+            text.chars().filter(|of| of.is_ascii_alphanumeric() || "-_.".contains(*of)).collect()
+        };
         let mut random = [0; 24];
         let made = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         let password = match made {
             Ok(length) if length == random.len() => {
                 random.iter().map(|byte| format!("{byte:02x}")).collect()
             }
-            // The kernel has always so few; without them the server refuses the user.
+            // The kernel has always so few; without them, no user is made.
             _ => String::new(),
         };
         let prefix = format!("{prefix}:{nf}:");
-        Self { user: format!("catena:{prefix}{host}"), prefix, password }
+        let user = format!("catena:{prefix}{}:{}", plain(&host), plain(chain));
+        Self { user, prefix, password }
     }
 }
 
@@ -72,7 +75,13 @@ fn strict(connection: &mut Connection) -> Result<(), Why> {
         Err(Why::Refused(why)) => Err(Why::NotStrict(format!("it does not show `{name}` ({why})"))),
         Err(why) => Err(why),
     };
-    for (name, due) in [("appendonly", "yes"), ("appendfsync", "always")] {
+    let all = [
+        ("appendonly", "yes"),
+        ("appendfsync", "always"),
+        // While the log is rewritten, it would be as without the settings before.
+        ("no-appendfsync-on-rewrite", "no"),
+    ];
+    for (name, due) in all {
         let value = setting(name)?;
         if value != due {
             let value: String = value.chars().filter(|of| of.is_ascii_graphic()).take(20).collect();
@@ -83,14 +92,17 @@ fn strict(connection: &mut Connection) -> Result<(), Why> {
 }
 
 /// Looks whether a server can keep state as it is to.
-pub(crate) fn check(state: &State, prefix: &str, nf: &str) -> Result<(), Why> {
-    let account = Account::of(prefix, nf);
+pub(crate) fn check(state: &State, prefix: &str, nf: &str, chain: &str) -> Result<(), Why> {
+    let account = Account::of(prefix, nf, chain);
     open(state, &account).map(drop)?;
     remove(state, &account)
 }
 
 /// Connects as an NF.
 pub(super) fn open(state: &State, account: &Account) -> Result<Connection, Why> {
+    if account.password.is_empty() {
+        return Err(Why::Refused("the system gives no random numbers for a password".into()));
+    }
     let mut connection = enter(state)?;
     let password = format!(">{}", account.password);
     let keys = format!("~{}*", account.prefix);
@@ -103,6 +115,7 @@ pub(super) fn open(state: &State, account: &Account) -> Result<Connection, Why> 
     if state.server.database != 0 {
         connection.call(&[b"SELECT", state.server.database.to_string().as_bytes()])?;
     }
+    connection.is_ready();
     Ok(connection)
 }
 

@@ -68,6 +68,14 @@ enum Operation {
 }
 
 impl Operation {
+    /// The flow whose state is written.
+    fn updated(&self) -> Option<Flow> {
+        match self {
+            Self::Read { .. } => None,
+            Self::Update { update, .. } => Some(update.flow),
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Read { flows, .. } => 128 + size_of_val(&flows[..]),
@@ -95,8 +103,10 @@ pub(crate) struct Store {
     queue: Mutex<Queue>,
     changed: Condvar,
     standing: AtomicU8,
-    /// The first chain whose NF is heard: those before have been replaced.
-    first: AtomicU64,
+    /// The NF's processes that are heard, by chain.
+    heard: Mutex<Vec<Arc<Session>>>,
+    /// That one is not heard any more.
+    unheard: Condvar,
     /// What the thread that moves packets waits for.
     wake: Arc<OwnedFd>,
     lines: Lines,
@@ -162,9 +172,10 @@ impl Session {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// From now on it alone is heard, and chains that are started after it.
+    /// From now on it alone is heard, and chains that are started after it. What the processes before have sent is taken up
+    /// first: this one reads what they wrote.
     pub(crate) fn begin(&self) {
-        self.store.first.store(self.chain, Ordering::Release);
+        self.store.take_up(self.chain);
     }
 
     fn answer(&self, answers: &[Answer]) {
@@ -188,6 +199,17 @@ impl Drop for Session {
     }
 }
 
+/// A process that is heard, until this ends.
+struct Heard(Arc<Session>);
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        let store = &self.0.store;
+        locked(&store.heard).retain(|of| !Arc::ptr_eq(of, &self.0));
+        store.unheard.notify_all();
+    }
+}
+
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -196,7 +218,7 @@ impl Store {
     /// That of an NF.
     pub(crate) fn new(
         name: &str,
-        prefix: &str,
+        (prefix, chain): (&str, &str),
         state: &State,
         wake: Arc<OwnedFd>,
         lines: Lines,
@@ -204,11 +226,12 @@ impl Store {
         Arc::new(Self {
             name: name.into(),
             state: state.clone(),
-            account: Account::of(prefix, name),
+            account: Account::of(prefix, name, chain),
             queue: Mutex::default(),
             changed: Condvar::new(),
             standing: AtomicU8::new(0),
-            first: AtomicU64::new(0),
+            heard: Mutex::default(),
+            unheard: Condvar::new(),
             wake,
             lines,
             thread: Mutex::default(),
@@ -263,14 +286,27 @@ impl Store {
             queue.is_started = true;
         }
         drop(queue);
-        let heard = Arc::clone(&session);
+        locked(&self.heard).push(Arc::clone(&session));
+        let heard = Heard(Arc::clone(&session));
         let thread = std::thread::Builder::new().name("state-of-nf".into());
-        thread.spawn(move || heard.listen()).map_err(failed)?;
+        thread.spawn(move || heard.0.listen()).map_err(failed)?;
         Ok(session)
+    }
+
+    /// Hears processes of chains before this one no more, once all that they have sent is taken up.
+    fn take_up(&self, chain: u64) {
+        let mut heard = locked(&self.heard);
+        let is_before = |of: &Arc<Session>| of.chain < chain;
+        heard.iter().filter(|of| is_before(of)).for_each(|of| of.line.close());
+        // What is on a line that is closed is bounded, and who takes it up does not wait for Redis.
+        while heard.iter().any(is_before) {
+            heard = self.unheard.wait(heard).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Writes what waits, if Redis answers, and removes the NF's user.
     pub(crate) fn end(&self) {
+        self.take_up(u64::MAX);
         locked(&self.queue).is_over = true;
         self.changed.notify_all();
         let thread = locked(&self.thread).take();
@@ -337,10 +373,10 @@ impl Store {
         loop {
             let Some(mut work) = self.work(false) else { return };
             let done = match connection.as_mut() {
-                Some(connection) => self.ask(connection, &mut work),
+                Some(connection) => self.ask(connection, &mut work, HashSet::new()),
                 None => server::open(&self.state, &self.account).and_then(|opened| {
                     locked(&self.queue).counts.connections += 1;
-                    self.ask(connection.insert(opened), &mut work)
+                    self.ask(connection.insert(opened), &mut work, HashSet::new())
                 }),
             };
             self.put_back(work);
@@ -398,7 +434,8 @@ impl Store {
         loop {
             if let Some(connection) = connection.as_deref_mut() {
                 let Some(mut reads) = self.work(true) else { return false };
-                let done = reads.is_empty() || self.ask(connection, &mut reads).is_ok();
+                let done =
+                    reads.is_empty() || self.ask(connection, &mut reads, self.unwritten()).is_ok();
                 self.put_back(reads);
                 if !done {
                     return true;
@@ -416,6 +453,11 @@ impl Store {
             }
             drop(self.changed.wait_timeout(queue, left));
         }
+    }
+
+    /// Flows of which updates wait: what Redis has of them is old.
+    fn unwritten(&self) -> HashSet<Flow> {
+        locked(&self.queue).waiting.iter().filter_map(Operation::updated).collect()
     }
 
     /// Answers those that wait to read that they cannot: at once, or when they have waited for long enough.
@@ -441,7 +483,13 @@ impl Store {
     }
 
     /// Asks for all of this in one request. What was not done stays, in its order; why, if that is so.
-    fn ask(&self, connection: &mut Connection, work: &mut VecDeque<Operation>) -> Result<(), Why> {
+    /// Flows that are `unwritten` are not read.
+    fn ask(
+        &self,
+        connection: &mut Connection,
+        work: &mut VecDeque<Operation>,
+        mut unwritten: HashSet<Flow>,
+    ) -> Result<(), Why> {
         if work.is_empty() {
             return Ok(());
         }
@@ -451,7 +499,6 @@ impl Store {
         connection.send(&text)?;
         let mut failed = None;
         let mut stays = VecDeque::new();
-        let mut unwritten = HashSet::new();
         while let Some(operation) = work.front() {
             match operation {
                 Operation::Update { session, update } => {
@@ -534,7 +581,7 @@ impl Store {
 
 impl Session {
     /// Takes what a process asks, until it ends.
-    fn listen(self: Arc<Self>) {
+    fn listen(self: &Arc<Self>) {
         let store = Arc::clone(&self.store);
         let mut last = 0;
         loop {
@@ -543,10 +590,6 @@ impl Session {
                 Err(Trouble::Ended | Trouble::System(_)) => return,
                 Err(_) => return self.refuse(),
             };
-            if self.chain < store.first.load(Ordering::Acquire) {
-                // Another one has its flows.
-                return;
-            }
             match asked {
                 Asked::Read(flows) => {
                     if std::mem::replace(&mut locked(&self.asks).0, true) {
@@ -563,7 +606,7 @@ impl Session {
                         continue;
                     }
                     let due = Instant::now() + store.state.wait;
-                    let session = Arc::clone(&self);
+                    let session = Arc::clone(self);
                     if store.push(Operation::Read { session, flows, due }).is_err() {
                         self.answer(&vec![Answer::Away; count]);
                     }
@@ -575,7 +618,7 @@ impl Session {
                             return self.refuse();
                         }
                         last = number;
-                        let session = Arc::clone(&self);
+                        let session = Arc::clone(self);
                         if store.push(Operation::Update { session, update }).is_err() {
                             self.lose(number);
                         }
@@ -587,10 +630,10 @@ impl Session {
 
     fn lose(&self, number: u64) {
         let [first, last] = &self.lost;
-        let before = last.load(Ordering::Relaxed);
-        if before == 0 || self.acknowledged.load(Ordering::Acquire) > before {
+        if last.load(Ordering::Relaxed) == 0 {
             first.store(number, Ordering::Release);
         }
+        // Those between were stored, and their packets are gone or dropped: no packet leaves that should not.
         last.store(number, Ordering::Release);
     }
 }

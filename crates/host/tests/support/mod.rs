@@ -5,6 +5,7 @@
 
 pub(crate) mod languages;
 pub(crate) mod redis;
+pub(crate) mod state;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -371,15 +372,21 @@ pub(crate) type Ran = (Result<Status, Failure>, Vec<Vec<u8>>, Vec<String>, Strin
 
 /// Runs a chain to the end of its capture.
 pub(crate) fn run(folder: &Folder, spec: HostChain) -> Ran {
-    let journal = Journal::begin(&folder.0.join("journal")).unwrap();
-    let written = std::fs::read_to_string(folder.0.join("journal/journal")).unwrap();
+    run_as("journal", folder, spec)
+}
+
+/// The same of a chain of this name.
+pub(crate) fn run_as(name: &str, folder: &Folder, spec: HostChain) -> Ran {
+    let at = folder.0.join(name);
+    let journal = Journal::begin(&at).unwrap();
+    let written = std::fs::read_to_string(at.join("journal")).unwrap();
     let mark = written.lines().find_map(|line| line.strip_prefix("mark ")).unwrap().to_string();
     let nobody = (PathBuf::from("/nonexistent"), Vec::new());
     let output = spec.output.clone();
     let service = Service::new(spec, &nobody, journal).unwrap();
     let mut said = Vec::new();
     let status = service.run(None, &mut |line| said.push(line.to_string()));
-    assert!(!folder.0.join("journal").exists(), "all is taken down");
+    assert!(!at.exists(), "all is taken down");
     let mut frames = Vec::new();
     let mut reader = Reader::open(BufReader::new(File::open(output).unwrap())).unwrap();
     while let Ok(Some(record)) = reader.next() {

@@ -201,7 +201,11 @@ fn start(up: &Up) -> Result<ExitCode, Failure> {
     let file = engine::Disk::up_to(up.limit.bytes()).configuration(&mut sources, path)?;
     let text = Arc::clone(sources.text(file));
     let beside = Path::new(path).parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut files = Beside { folder: beside, most: up.limit.bytes() };
+    let mut files = Beside {
+        folder: beside,
+        most: up.limit.bytes(),
+        variables: |name| std::env::var(name).ok(),
+    };
     let spec = HostChain::parse(file, &text, &mut files).map_err(|found| {
         // A line that is shown has no password.
         let mut shown = Sources::new();

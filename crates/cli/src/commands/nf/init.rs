@@ -219,7 +219,7 @@ pub(super) fn threads(path: &str) -> u32 {
 
 /// The program of a folder that `init` began, with its name.
 pub(super) fn program(path: &str) -> Result<(PathBuf, String), String> {
-    let mut files = Beside { folder: PathBuf::new(), most: 0 };
+    let mut files = Beside { folder: PathBuf::new(), most: 0, variables: |_| None };
     let folder = Path::new(path);
     if !folder.is_dir() {
         let program = files.program(path)?;
