@@ -110,14 +110,14 @@ fn several_senders_share_a_tap_interface() {
     receiver.wait_for(", mtu ");
     let sent = ["gen", "gen:flows=10,size=72", "--out", "tap:tap7", "--rate", "10k", "--json"];
     let more = ["--count", "4003", "--stamp", "--stream", "7", "--cores", "0,1"];
-    lab.on("left", CATENA.0, &[&sent[..], &more].concat());
+    let sent = lab.on("left", CATENA.0, &[&sent[..], &more].concat());
     let (code, out, err) = receiver.ended();
     assert_eq!(code, Some(0), "{err}");
     let receipt: Value = serde_json::from_str(&out).unwrap();
     let found: Vec<[u64; 2]> = (receipt["streams"].as_array().unwrap().iter())
         .map(|s| ["stream", "received"].map(|what| s[what].as_u64().unwrap()))
         .collect();
-    assert_eq!(found, [[7, 2002], [8, 2001]], "{receipt}");
+    assert_eq!(found, [[7, 2002], [8, 2001]], "{receipt} of {sent}");
 }
 
 /// Whoever is interrupted says what was sent or received.
