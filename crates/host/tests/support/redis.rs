@@ -109,7 +109,8 @@ impl Redis {
         server.user = Some(OPERATOR[0].into());
         server.password = Some(Secret(OPERATOR[1].into()));
         server.authorities = Some(std::fs::read_to_string(self.folder.join("ca.pem")).unwrap());
-        State::new(server, durability)
+        // However slow the disk is, packets are stored in time.
+        State { wait: std::time::Duration::from_secs(60), ..State::new(server, durability) }
     }
 
     /// The port without TLS.
