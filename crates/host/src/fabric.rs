@@ -580,10 +580,7 @@ impl Running {
     /// # Errors
     /// What it printed last.
     pub fn check(&self) -> Result<(), Failure> {
-        match self.processes.iter().all(Process::is_running) {
-            true => Ok(()),
-            false => Err(ended(&self.folder)),
-        }
+        check(&self.processes, &self.folder)
     }
 }
 
@@ -599,9 +596,7 @@ fn await_socket(at: &Site<'_>, processes: &[Process], socket: &Path) -> Result<(
         if !(at.go_on)() {
             return Err(Failure::Interrupted);
         }
-        if !processes.iter().all(Process::is_running) {
-            return Err(ended(at.journal.folder()));
-        }
+        check(processes, at.journal.folder())?;
         if begin.elapsed() > PATIENCE {
             let why = format!("the switch does not listen at {}", socket.display());
             return Err(Failure::Impossible(why));
@@ -609,14 +604,23 @@ fn await_socket(at: &Site<'_>, processes: &[Process], socket: &Path) -> Result<(
         // It is waited for the first; the others are looked at in each round.
         match processes.first() {
             Some(process) => _ = process.has_ended_within(LOOK),
-            None => return Err(ended(at.journal.folder())),
+            None => return Err(ended(None, at.journal.folder())),
         }
     }
     Ok(())
 }
 
-/// That a fabric's process ended.
-fn ended(folder: &Path) -> Failure {
+/// Fails if one of a fabric's processes has ended.
+fn check(processes: &[Process], folder: &Path) -> Result<(), Failure> {
+    match processes.iter().find(|process| !process.is_running()) {
+        None => Ok(()),
+        Some(process) => Err(ended(process.ending(), folder)),
+    }
+}
+
+/// That a fabric's process ended, and how, if that is known.
+fn ended(how: Option<String>, folder: &Path) -> Failure {
     let said = log::tail(folder, LOG).unwrap_or_else(|| "it printed nothing".into());
-    Failure::Impossible(format!("the switch ended: {said}"))
+    let how = how.map_or(String::new(), |how| format!(" ({how})"));
+    Failure::Impossible(format!("the switch ended{how}: {said}"))
 }

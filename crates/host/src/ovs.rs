@@ -177,8 +177,7 @@ impl OpenVSwitch {
         run(&mut add, &entries).map(drop)
     }
 
-    /// What the port of this number has received and sent. Nothing if the switch does not say: it counts at sockets of vhost-user
-    /// only while somebody is connected.
+    /// What the port of this number has received and sent. Nothing if the switch does not say, as that of version 3.1 of vhost-user.
     ///
     /// # Errors
     /// If the switch does not answer.

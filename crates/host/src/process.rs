@@ -65,6 +65,35 @@ pub(crate) fn words(command: &Command) -> String {
     all.join(" ")
 }
 
+/// The environment that the program of a process started with; nothing of one that has ended, or is the kernel's. While one program
+/// becomes another there is none for a moment, or only the begin of the first one's, which is waited for: else the process would be
+/// overlooked.
+fn environment(number: u32) -> Vec<u8> {
+    /// How long that takes at most on a busy host. There are processes that have no environment, and will have none.
+    const PATIENCE: Duration = Duration::from_millis(50);
+    /// Where it begins and ends in memory (proc_pid_stat(5)), counted from the state, the first behind the name.
+    const PLACE: [usize; 2] = [47, 48];
+    let begin = Instant::now();
+    loop {
+        let all = match std::fs::read(format!("/proc/{number}/environ")) {
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => return Vec::new(),
+            other => other.unwrap_or_default(),
+        };
+        if std::fs::read_link(format!("/proc/{number}/exe")).is_err() {
+            return all;
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields.split(' '));
+        let at = |place: &usize| fields.clone()?.nth(*place)?.parse::<usize>().ok();
+        let [from, to] = PLACE.each_ref().map(at);
+        let length = from.zip(to).and_then(|(from, to)| to.checked_sub(from)).unwrap_or(0);
+        if length > 0 && length == all.len() || begin.elapsed() > PATIENCE {
+            return all;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Whether a program is on the path.
 pub(crate) fn needs(programs: &[&str]) -> Result<(), Failure> {
     for program in programs {
@@ -138,8 +167,7 @@ impl Process {
         let numbers = all.filter_map(|entry| number(entry.ok()?.file_name()));
         let line = format!("{MARK}={mark}");
         let bears = |number: u32| {
-            let all = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-            all.split(|byte| *byte == 0).any(|of| of == line.as_bytes())
+            environment(number).split(|byte| *byte == 0).any(|of| of == line.as_bytes())
         };
         let open = |number: u32| {
             // Once it is held, its number is nobody else's: whether it carries the mark is asked after that.
@@ -287,5 +315,30 @@ impl Process {
         let _ = pidfd_send_signal(&process.handle, Signal::TERM);
         // It takes down what it made, and that may be much.
         process.has_ended(Timespec { tv_sec: 60, tv_nsec: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that becomes one program after the other is there all the time.
+    #[test]
+    fn it_is_found_while_its_program_starts() {
+        const AGAIN: &str = r#"[ "$1" -gt 400 ] || exec sh -c "$0" "$0" $(($1 + 1)); read end"#;
+        let mark = format!("exec{}", std::process::id());
+        let mut command = Command::new("sh");
+        command.args(["-c", AGAIN, AGAIN, "0"]).env(MARK, &mark).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let arguments = || std::fs::read_to_string(format!("/proc/{}/cmdline", child.id()));
+        let (mut looks, mut found) = (0, 0);
+        while !arguments().is_ok_and(|all| all.ends_with("\0401\0")) {
+            looks += 1;
+            found += Process::of_mark(&mark).iter().filter(|of| of.number == child.id()).count();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(looks > 0);
+        assert_eq!(found, looks);
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use catena_host::state::{Durability, Secret, State};
+use catena_host::state::{Durability, Policy, Secret, State};
 use catena_host::{Journal, Service};
 use support::languages::{LANGUAGES, What, function};
 use support::redis::{Line, OPERATOR, Redis};
@@ -174,6 +174,48 @@ fn what_is_acknowledged_outlives_the_server_and_packets_that_wait_go_on() {
     assert_eq!((held.waiting, held.dropped, held.passed), (0, 0, 0));
     assert!(said.iter().any(|line| line.contains("read and written again")), "{said:?}");
     assert!(users(&redis).is_empty());
+}
+
+#[test]
+fn while_the_server_is_away_the_policy_is_what_packets_do() {
+    // Those that wait are dropped in the end; before the server goes, that may happen to some on a slow disk.
+    for (away, wait) in [(Policy::Open, 60_000), (Policy::Closed, 60_000), (Policy::Hold, 20)] {
+        let folder = Folder::new(&format!("{away:?}"));
+        let mut redis = Redis::start(&folder.0, true);
+        // The last 500 are of flows that are new.
+        let known = (0..2_000).map(|number| frame(number, 300));
+        let new = (2_000..2_500).map(|number| frame_of(number, 1_000 + number % 50));
+        let frames: Vec<Vec<u8>> = known.chain(new).collect();
+        let nfs = vec![quota("quota", &stops(&folder, 9, [1_000, NEVER]))];
+        let mut state = redis.state(Durability::Strict);
+        (state.away, state.hold, state.wait) = (away, 100, Duration::from_millis(wait));
+        let (status, out, said, _) = stopping(&folder, nfs, &frames, state, |gates| {
+            gates[0].reached();
+            redis.kill();
+            gates[0].open();
+        });
+        let status = status.unwrap_or_else(|why| panic!("{away:?}: {why} {said:?}"));
+        let (held, nf) = (status.held.unwrap(), &status.nfs[0]);
+        let (_, passed) = model(&frames[..2_000], 9);
+        let unread = nf.dropped.get("no-state").copied().unwrap_or(0);
+        assert!(said.iter().any(|line| line.contains("cannot be reached")), "{away:?}: {said:?}");
+        let out: Vec<u64> = out.iter().map(|frame| number(frame)).collect();
+        if away == Policy::Open {
+            assert_eq!((out.len(), unread), (passed.len() + 500, 0), "{away:?}");
+            assert!(held.passed > 0 && held.dropped == 0, "{away:?}");
+        } else {
+            // What passes was stored, and nothing is lost without being counted.
+            assert!(out.iter().all(|number| *number < 1_000), "{away:?}");
+            let dropped: u64 = nf.dropped.values().sum();
+            assert_eq!(out.len() as u64 + held.dropped + dropped, 2_500, "{away:?}");
+            assert!(unread >= 500, "{away:?}: {unread}");
+            assert_eq!(held.passed, 0, "{away:?}");
+        }
+        if away == Policy::Closed {
+            assert_eq!(out.len() as u64 + held.dropped, passed.len() as u64);
+        }
+        assert_eq!(held.waiting, 0, "{away:?}");
+    }
 }
 
 #[test]

@@ -147,6 +147,8 @@ pub struct Orders<'a> {
     pub orders: Channel<Order>,
     /// What it says.
     pub tell: &'a dyn Fn(State),
+    /// What came of it.
+    pub done: &'a dyn Fn(&Outcome),
 }
 
 /// What an application did in a second.
@@ -217,25 +219,33 @@ struct Application<'a> {
     output: Box<dyn Device>,
     clock: HostClock,
     is_stopped: &'a dyn Fn() -> bool,
-    orders: Option<Orders<'a>>,
+    orders: Option<&'a Orders<'a>>,
     each_second: Option<&'a dyn Fn(&Second)>,
     pool: Pool,
     batch: Batch,
 }
 
-/// Runs an application to its end. `is_stopped` is whether it is interrupted; `each_second` is told what it did.
+/// Runs an application to its end. `is_stopped` is whether it is interrupted; `each_second` is told what it did. Under orders, its
+/// interface stays open until nobody has any for it: a port may forget its counts with who was connected.
 ///
 /// # Errors
 /// If its interface cannot be opened, or fails.
 pub fn run(
     options: &Options,
     interfaces: &Interfaces,
-    orders: Option<Orders<'_>>,
+    orders: Option<&Orders<'_>>,
     each_second: Option<&dyn Fn(&Second)>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Outcome, String> {
-    let devices = open(options, interfaces)?;
-    run_over(options, (devices, interfaces), orders, each_second, is_stopped)
+    let (devices, _open) = open(options, interfaces)?;
+    let outcome = run_over(options, (devices, interfaces), orders, each_second, is_stopped)?;
+    if let Some(orders) = orders {
+        (orders.done)(&outcome);
+        let is_there =
+            || !matches!(orders.orders.recv_timeout(LOOK), Err(RecvTimeoutError::Disconnected));
+        while !is_stopped() && is_there() {}
+    }
+    Ok(outcome)
 }
 
 /// Runs an application over what it receives from and sends by, of these interfaces.
@@ -244,8 +254,8 @@ pub fn run(
 /// If a device fails.
 pub fn run_over(
     options: &Options,
-    ([input, output], interfaces): ([Box<dyn Device>; 2], &Interfaces),
-    orders: Option<Orders<'_>>,
+    ([input, output], interfaces): (Devices, &Interfaces),
+    orders: Option<&Orders<'_>>,
     each_second: Option<&dyn Fn(&Second)>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Outcome, String> {
@@ -293,7 +303,14 @@ pub fn be_real_time(priority: u32) {
 const IO: &str = "io";
 
 /// What it receives from, and sends by.
-fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 2], String> {
+/// What is received from, and what is sent by.
+type Devices = [Box<dyn Device>; 2];
+
+/// The devices of an application, and what keeps them open.
+fn open(
+    options: &Options,
+    interfaces: &Interfaces,
+) -> Result<(Devices, Option<Box<dyn Device>>), String> {
     if let Carrier::Udp { many } = &options.carrier {
         let headers = template(&options.remote, &options.local, *SIZES.start())?;
         let headers = *headers.first_chunk().ok_or("a frame without headers")?;
@@ -302,7 +319,7 @@ fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 
         let opened = Datagrams::open(local, remote, headers, if *many { BURST } else { 1 });
         let (input, output) =
             opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
-        return Ok([Box::new(input), Box::new(output)]);
+        return Ok(([Box::new(input), Box::new(output)], None));
     }
     let eal = Some(options.eal.clone().unwrap_or_else(|| eal(MEMORY, false, false)));
     let mut bindings = Bindings { interfaces: interfaces.clone(), eal, ..Bindings::default() };
@@ -315,7 +332,7 @@ fn open(options: &Options, interfaces: &Interfaces) -> Result<[Box<dyn Device>; 
     let mut open = |receive| -> Result<Box<dyn Device>, String> {
         Ok(bindings.open_device(&DeviceRequest::Interface { name: IO.into(), receive })?)
     };
-    Ok([open(true)?, open(false)?])
+    Ok(([open(true)?, open(false)?], Some(open(false)?)))
 }
 
 /// Tells what was done in each second.

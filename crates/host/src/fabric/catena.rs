@@ -117,11 +117,7 @@ impl Fabric for Switch {
     }
 
     fn counters(&self, folder: &Path, port: usize) -> Result<Option<Counters>, Failure> {
-        match self.access {
-            // DPDK's driver of memif counts anew when somebody leaves.
-            Access::Memif => Ok(None),
-            Access::Vhost | Access::Interfaces(_) => telemetry::counters(folder, port).map(Some),
-        }
+        telemetry::counters(folder, port).map(Some)
     }
 
     fn look(&self) -> Result<String, String> {

@@ -158,6 +158,8 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
     let signals = Signals::catch(handle.clone(), false, move || left.leave());
     signals.started();
     let tell = |state: State| print(&write_state(state));
+    let json = |outcome: &Outcome| serde_json::to_string(outcome).map(|json| json + "\n");
+    let done = |outcome: &Outcome| print(&json(outcome).unwrap_or_default());
     let orders = args.orders.then(|| {
         let (give, orders) = channel();
         let takes_turns = options.polling == Polling::Yield;
@@ -167,21 +169,19 @@ pub(super) fn main(args: &Application, role: Role) -> Result<ExitCode, Failure> 
             }
             read(&give);
         });
-        Orders { orders, tell: &tell }
+        Orders { orders, tell: &tell, done: &done }
     });
     let is_ordered = orders.is_some();
     let told = |second: &Second| print(&told(second, role));
     let is_told = !(args.silent || args.json || is_ordered || role == Role::Server);
     let each_second = is_told.then_some(&told as &dyn Fn(&Second));
-    let done = run(&options, &interfaces, orders, each_second, &|| handle.is_stopped());
+    let outcome = run(&options, &interfaces, orders.as_ref(), each_second, &|| handle.is_stopped());
     interfaces.leave();
     log::flush();
-    let outcome = done?;
-    match args.json || is_ordered {
-        true => {
-            let json = serde_json::to_string(&outcome).map_err(|why| why.to_string())?;
-            print(&(json + "\n"));
-        }
+    let outcome = outcome?;
+    match args.json {
+        _ if is_ordered => {}
+        true => print(&json(&outcome).map_err(|why| why.to_string())?),
         false => print(&rendered(&outcome, role)),
     }
     Ok(ExitCode::SUCCESS)
