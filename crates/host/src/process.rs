@@ -332,7 +332,7 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let arguments = || std::fs::read_to_string(format!("/proc/{}/cmdline", child.id()));
         let (mut looks, mut found) = (0, 0);
-        while !arguments().is_ok_and(|all| all.ends_with("\0401\0")) {
+        while !arguments().is_ok_and(|all| all.ends_with("\x00401\0")) {
             looks += 1;
             found += Process::of_mark(&mark).iter().filter(|of| of.number == child.id()).count();
         }
