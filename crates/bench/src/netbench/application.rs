@@ -208,6 +208,8 @@ const CALL: Duration = Duration::from_millis(2);
 const LOOK: Duration = Duration::from_millis(5);
 /// After packets have come, more are waited for so many nanoseconds.
 const IDLE: u64 = 150_000_000;
+/// How long a device may take until its link is up, in nanoseconds.
+const LINK: u64 = 5_000_000_000;
 /// Before a packet is due, a client is awake for so many nanoseconds: waking up takes some of it.
 const AWAKE: u64 = 100_000;
 
@@ -402,14 +404,13 @@ impl Application<'_> {
     fn find_peer(&mut self) -> Result<bool, String> {
         if self.orders.is_none() {
             if self.options.carrier.is_dpdk() && self.options.role.is_active() {
-                // The other end of a device answers a while after it was opened. Until then its link is down.
-                self.clock.wait_until(self.clock.now() + IDLE);
+                self.await_link()?;
             }
             return Ok(true);
         }
         self.tell(State::Ready);
-        let Options { local, remote, size, .. } = self.options;
-        let call = template(local, remote, *size)?;
+        let call = self.call()?;
+        let Options { local, remote, .. } = self.options;
         let (mut is_connected, mut is_quiet) = (false, false);
         loop {
             let order = match &self.orders {
@@ -450,6 +451,31 @@ impl Application<'_> {
         Lost::collect((&mut Vec::new(), &mut Vec::new()), &mut *self.input, false);
         self.tell(State::Started);
         Ok(true)
+    }
+
+    /// A frame that is not counted.
+    fn call(&self) -> Result<Vec<u8>, String> {
+        let Options { local, remote, size, .. } = self.options;
+        template(local, remote, *size)
+    }
+
+    /// Waits until the device takes a frame: its other end answers a while after it was opened, and until then its link is down.
+    fn await_link(&mut self) -> Result<(), String> {
+        let call = self.call()?;
+        let end = self.clock.now() + LINK;
+        loop {
+            self.clock.wait_until(self.clock.now() + IDLE);
+            self.batch.push(self.pool.packet(&call));
+            self.output.send(&mut self.batch, &mut self.pool)?;
+            let waits = !self.batch.is_empty();
+            self.pool.recycle_all(&mut self.batch);
+            let mut lost = Vec::new();
+            Lost::collect((&mut lost, &mut Vec::new()), &mut *self.output, true);
+            let is_taken = !waits && Lost::sum(&lost) == 0;
+            if is_taken || self.clock.now() > end || (self.is_stopped)() {
+                return Ok(());
+            }
+        }
     }
 
     /// What is sent, and when.

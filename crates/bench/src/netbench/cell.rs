@@ -284,13 +284,16 @@ impl Site<'_, '_> {
 
     /// What the kernel or the switch has counted at both ports of each pair, once nothing comes any more.
     fn counted(&mut self) -> Result<Vec<Counted>, Broken> {
-        let mut last = self.count()?;
+        let (mut last, mut same) = (self.count()?, 0);
         for _ in 0..READS {
+            // A switch that shares its CPU may not have had it meanwhile.
+            std::thread::sleep(APART);
             let now = self.count()?;
-            if now == last {
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+            if same == STILL {
                 break;
             }
-            last = now;
         }
         Ok(last)
     }
@@ -385,8 +388,12 @@ fn odd(answer: &Answer) -> Broken {
     Broken::Failed(format!("an answer to another question: {answer:?}"))
 }
 
-/// Reads of counters until they stand still.
-const READS: usize = 20;
+/// Reads of counters until they stand still, at most.
+const READS: usize = 100;
+/// Reads that are alike when they do.
+const STILL: usize = 5;
+/// The time between two.
+const APART: Duration = Duration::from_millis(10);
 
 /// The address of the application at a port, of the network for benchmarks (RFC 2544).
 pub(super) fn ip(port: usize) -> String {
