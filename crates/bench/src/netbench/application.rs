@@ -3,7 +3,7 @@
 //! Alone, an application starts at once. Under [`Orders`], it first exchanges packets with its peer until both have heard
 //! each other, so that switches have learnt where they are, is quiet then, and starts when it is told to.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddrV4;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dataplane::clock::Time;
 use dataplane::io::{Bindings, Datagrams, Interfaces, Polling, Waiter};
-use elements::device::{Device, DeviceRequest, Event, Received, Wake};
+use elements::device::{Device, DeviceRequest, Wake};
 use host::fabric::eal;
 use host::manifest::Policy;
 use host::scheduler::{Class, set_class};
@@ -23,6 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::Carrier;
+use super::devices::{Counted, Nothing, Totals, Touched};
 use super::frame::{Endpoint, PORT, SIZES, is_from, template, turn_back};
 use super::trains::{Departed, Load, Trains};
 use crate::receive::{Expected, Receipt, Receiver, StreamReport};
@@ -342,16 +343,6 @@ struct Seconds<'a> {
     tell: Option<&'a dyn Fn(&Second)>,
     next: u64,
     before: Totals,
-}
-
-/// What was done since the begin.
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    attempted: u64,
-    sent: u64,
-    received: u64,
-    /// The sum of all round trips, in nanoseconds.
-    round_trips: Option<f64>,
 }
 
 /// A second in nanoseconds.
@@ -780,128 +771,5 @@ impl Waiting {
             Some(Wake::Polled) => self.waiter.wait(&[], true, longest),
             None => {}
         }
-    }
-}
-
-/// A device whose frames are read byte by byte.
-struct Touched(Box<dyn Device>);
-
-impl Device for Touched {
-    fn receive(
-        &mut self,
-        burst: usize,
-        batch: &mut Batch,
-        pool: &mut Pool,
-    ) -> Result<Received, String> {
-        let received = self.0.receive(burst, batch, pool)?;
-        for packet in batch.iter() {
-            let sum = packet.data().iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
-            std::hint::black_box(sum);
-        }
-        Ok(received)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        self.0.send(batch, pool)
-    }
-
-    fn wait_on(&self) -> Option<Wake> {
-        self.0.wait_on()
-    }
-
-    fn next_event(&mut self) -> Option<Event> {
-        self.0.next_event()
-    }
-
-    fn burst(&self) -> Option<usize> {
-        self.0.burst()
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        self.0.flush()
-    }
-}
-
-/// A device that sends, of which it is known how much.
-struct Counted {
-    device: Box<dyn Device>,
-    done: Rc<Cell<Totals>>,
-    /// Whether others that want the CPU have a turn after each burst.
-    yields: bool,
-}
-
-impl Counted {
-    /// The device took so many packets.
-    fn took(&mut self, packets: usize) {
-        let mut done = self.done.get();
-        (done.attempted, done.sent) = (done.attempted + packets as u64, done.sent + packets as u64);
-        self.done.set(done);
-        if self.yields {
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Device for Counted {
-    fn receive(
-        &mut self,
-        burst: usize,
-        batch: &mut Batch,
-        pool: &mut Pool,
-    ) -> Result<Received, String> {
-        self.device.receive(burst, batch, pool)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        let before = batch.len();
-        let sent = self.device.send(batch, pool);
-        self.took(before - batch.len());
-        sent
-    }
-
-    fn prepare_copies(&mut self, frame: &[u8]) -> bool {
-        self.device.prepare_copies(frame)
-    }
-
-    fn send_prepared(
-        &mut self,
-        count: usize,
-        write: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<usize, String> {
-        let sent = self.device.send_prepared(count, write);
-        self.took(*sent.as_ref().unwrap_or(&0));
-        sent
-    }
-
-    fn next_event(&mut self) -> Option<Event> {
-        let event = self.device.next_event();
-        if let Some(Event::Lost { packets, sending: true, .. }) = event {
-            let mut done = self.done.get();
-            done.sent = done.sent.saturating_sub(packets);
-            self.done.set(done);
-        }
-        event
-    }
-
-    fn burst(&self) -> Option<usize> {
-        self.device.burst()
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        self.device.flush()
-    }
-}
-
-/// What stands where a device was.
-struct Nothing;
-
-impl Device for Nothing {
-    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
-        Ok(Received::End)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        pool.recycle_all(batch);
-        Ok(())
     }
 }

@@ -287,7 +287,7 @@ impl Site<'_, '_> {
         let (mut last, mut same) = (self.count()?, 0);
         for _ in 0..READS {
             // A switch that shares its CPU may not have had it meanwhile.
-            std::thread::sleep(APART);
+            std::thread::park_timeout(APART);
             let now = self.count()?;
             same = if now == last { same + 1 } else { 0 };
             last = now;

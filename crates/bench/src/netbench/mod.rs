@@ -10,6 +10,7 @@ pub mod application;
 mod carrier;
 mod cell;
 pub mod containers;
+mod devices;
 mod dry;
 mod far;
 mod frame;
