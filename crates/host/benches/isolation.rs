@@ -11,23 +11,24 @@ extern crate nf as catena_nf;
 
 #[path = "isolation/languages.rs"]
 mod languages;
+#[path = "run/mod.rs"]
+mod run;
 
 use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use catena_host::HostChain;
 use catena_host::manifest::{Function, HandOff, Nf, Policy};
 use catena_host::scheduler::{self, Class};
-use catena_host::service::{Client, Request, Status};
-use catena_host::{HostChain, Journal, Service};
 use dataplane::io::{Binding, Bindings};
 use elements::device::DeviceRequest;
 use net::{Packet, Pool};
 use nf::NetworkFunction;
+use run::shown;
 
 const GENERATOR: &str = "gen:proto=udp,size=60,flows=1000,count=0";
 const LOOKUPS: u32 = 200;
@@ -117,7 +118,6 @@ fn isolated(length: usize, hand_off: HandOff, lookups: u32, batch: usize) -> Mea
 
 /// Those of a chain.
 fn measured(nfs: Vec<Nf>, hand_off: HandOff, batch: usize) -> Measured {
-    let folder = std::env::temp_dir().join(format!("catena-isolation-{}", std::process::id()));
     let nothing = Function::Click(String::new());
     let mut spec =
         HostChain::alone("x", nothing, String::new(), GENERATOR.into(), "/dev/null".into());
@@ -126,31 +126,7 @@ fn measured(nfs: Vec<Nf>, hand_off: HandOff, batch: usize) -> Measured {
     spec.hand_off = hand_off;
     spec.batch = Some(batch as u32);
     spec.timeout = Duration::from_secs(5);
-    let journal = Journal::begin(&folder).expect("a folder of its own");
-    let socket = folder.join("socket");
-    let nobody = (PathBuf::from("/nonexistent"), Vec::new());
-    let service = Service::new(spec, &nobody, journal).expect("a service");
-    let handle = service.handle();
-    let control = socket.clone();
-    let runs = std::thread::spawn(move || service.run(Some(control), &mut |_| ()));
-    let ask = || -> Status {
-        loop {
-            match Client::ask(&socket, Request::Status) {
-                // A chain that starts to stand by takes time.
-                Ok(status) if status.batches > 0 && status.spare => return status,
-                _ => std::thread::yield_now(),
-            }
-        }
-    };
-    let first = ask();
-    let begin = Instant::now();
-    while let Some(rest) = WINDOW.checked_sub(begin.elapsed()) {
-        std::thread::park_timeout(rest);
-    }
-    let second = ask();
-    handle.stop();
-    runs.join().expect("it ends").expect("it runs");
-    assert_eq!(second.failures, 0);
+    let (first, second) = run::sampled(spec, WINDOW);
     let packets = (second.received - first.received) as f64;
     Measured {
         per_packet: (second.seconds - first.seconds) * 1e9 / packets,
@@ -290,17 +266,6 @@ fn polling(length: usize, core: usize, yields: bool) -> f64 {
     });
     let packets = counted.into_inner().max(1) as f64;
     nanoseconds.into_inner() as f64 / packets
-}
-
-/// Lower quartile, median and upper quartile.
-fn quartiles(mut all: Vec<f64>) -> [f64; 3] {
-    all.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| all[(all.len() - 1) * quarter / 4])
-}
-
-fn shown(all: Vec<f64>) -> String {
-    let [low, middle, high] = quartiles(all);
-    format!("{middle:.2} ({low:.2}–{high:.2})")
 }
 
 fn main() -> ExitCode {

@@ -7,7 +7,7 @@ use catena_host::Limits;
 use catena_host::manifest::{Function, HandOff, Nf};
 use nf::sources;
 
-use super::{measured, shown};
+use super::{measured, run::shown};
 
 #[path = "../../../nf/examples/acl.rs"]
 #[allow(dead_code, reason = "it has a main of its own")]
