@@ -1,7 +1,7 @@
 //! What state in Redis costs: an access list and a function with state of flows, which is in Redis or in the function's own memory.
 //!
 //! Redis is a server of its own on the loopback interface, without TLS, with `durability: fast` and `strict`. Where state is, is
-//! all that differs; the places are measured by turns. One round without `--bench` or with `quick`: tests run it so.
+//! all that differs; the places are measured by turns. One round with `quick`.
 //!
 //! `cargo bench -p catena-host --bench state -- [quick] [yield] [WORD…]`: words choose the cases that have them in their names. Turns are
 //! handed off by `baton`, or by `yield`.
@@ -194,7 +194,7 @@ fn main() -> ExitCode {
         Some("mapping") => return nf::main::<mapping::Mapping>(),
         _ => {}
     }
-    let is_quick = words.iter().any(|word| word == "quick") || !words.contains(&"--bench".into());
+    let is_quick = words.iter().any(|word| word == "quick");
     let (rounds, window) = match is_quick {
         true => (1, Duration::from_millis(20)),
         false => (5, Duration::from_millis(400)),
