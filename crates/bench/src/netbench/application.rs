@@ -561,7 +561,7 @@ impl Application<'_> {
         let begin = self.clock.now();
         let end = self.options.seconds.filter(|_| self.orders.is_none());
         let end = end.map(|seconds| begin + (seconds * 1e9) as u64);
-        let (mut expected, mut last, mut rounds) = (None, begin, 0u32);
+        let (mut sent, mut last, mut rounds) = (None, begin, 0u32);
         let mut seconds = Seconds::new(self.each_second, begin);
         let streams = [self.options.stream];
         loop {
@@ -579,11 +579,13 @@ impl Application<'_> {
                 });
                 let (is_over, order) = self.next_order();
                 if let Some(Order::Stop(number)) = order {
-                    expected = Some(self.expected(number));
+                    sent = Some(number);
                     last = now;
                 }
-                let has_all = expected.as_ref().is_some_and(|all| receiver.has(all));
-                let is_idle = expected.is_some() && now >= last + IDLE;
+                // The last may have overtaken others.
+                let received = receiver.counting().of_streams(&streams);
+                let has_all = sent.is_some_and(|sent| received >= sent);
+                let is_idle = sent.is_some() && now >= last + IDLE;
                 if is_over || has_all || is_idle || end.is_some_and(|end| now >= end) {
                     break;
                 }
@@ -592,7 +594,8 @@ impl Application<'_> {
                 }
             }
         }
-        let receipt = receiver.finish(&expected.unwrap_or_default())?;
+        let expected = sent.map(|sent| self.expected(sent)).unwrap_or_default();
+        let receipt = receiver.finish(&expected)?;
         Ok(received(receipt, self.options.stream))
     }
 
