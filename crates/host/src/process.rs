@@ -330,11 +330,13 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", AGAIN, AGAIN, "0"]).env(MARK, &mark).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let arguments = || std::fs::read_to_string(format!("/proc/{}/cmdline", child.id()));
+        let number = child.id();
+        let arguments = || std::fs::read_to_string(format!("/proc/{number}/cmdline"));
         let (mut looks, mut found) = (0, 0);
         while !arguments().is_ok_and(|all| all.ends_with("\x00401\0")) {
+            assert_eq!(child.try_wait().unwrap(), None);
             looks += 1;
-            found += Process::of_mark(&mark).iter().filter(|of| of.number == child.id()).count();
+            found += Process::of_mark(&mark).iter().filter(|of| of.number == number).count();
         }
         drop(child.stdin.take());
         child.wait().unwrap();
