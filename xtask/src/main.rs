@@ -38,6 +38,8 @@ usage: cargo xtask TASK
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
                                  ask for 10,000 URLs through a filter, flood a firewall with ten million SYNs,
+                                 take all filetests and conformance cases through all targets, trusting ports and not,
+                                 look for 20,000 packets of a chain which traffic class they are of,
                                  compare elements with their models on fifty times as many packets as tests do, new ones,
                                  and take thousands of chains, put together at random, through all targets, compare
                                  as many random linear programs with what glpsol finds, and change what is in the corpora
@@ -101,8 +103,11 @@ fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-cli", "--test", "live"];
     let chosen = ["soak", "--", "--nocapture"];
     command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
-    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "flood"];
-    command::run(cargo(test).env("SOAK", seconds))?;
+    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "--"];
+    let chosen = ["flood", "behind_devices", "devices_and_cores_agree"];
+    command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
+    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "classes"];
+    command::run(cargo(test).env("CASES", "20000"))?;
     let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))?;
     let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];

@@ -572,22 +572,37 @@ pub(crate) mod tests {
     pub(crate) const LOOK: u64 = 20;
 
     /// Time that passes only by looking at it, and as devices have it pass.
-    #[derive(Clone, Default)]
-    pub(crate) struct Simulated(Arc<AtomicU64>);
+    #[derive(Clone)]
+    pub(crate) struct Simulated {
+        now: Arc<AtomicU64>,
+        look: u64,
+    }
+
+    impl Default for Simulated {
+        fn default() -> Self {
+            Self::with_looks_of(LOOK)
+        }
+    }
 
     impl Simulated {
+        /// Looking takes so many nanoseconds. The more it takes, the fewer are the rounds in which there is nothing to do.
+        fn with_looks_of(look: u64) -> Self {
+            // Packets that are due at 0 would have no time stamp.
+            Self { now: Arc::new(AtomicU64::new(1_000_000_000)), look }
+        }
+
         fn pass(&self, nanoseconds: u64) {
-            self.0.fetch_add(nanoseconds, Ordering::Relaxed);
+            self.now.fetch_add(nanoseconds, Ordering::Relaxed);
         }
     }
 
     impl Time for Simulated {
         fn now(&self) -> u64 {
-            self.0.fetch_add(LOOK, Ordering::Relaxed)
+            self.now.fetch_add(self.look, Ordering::Relaxed)
         }
 
         fn wait_until(&self, time: u64) {
-            self.0.fetch_max(time, Ordering::Relaxed);
+            self.now.fetch_max(time, Ordering::Relaxed);
         }
 
         fn patience(&self, limit: Duration) -> Duration {
@@ -660,9 +675,14 @@ pub(crate) mod tests {
     }
 
     fn start(chain: &str, delay: impl FnMut(u64) -> u64 + 'static) -> (Harness, Router) {
-        let time = Simulated::default();
-        // Packets that are due at 0 would have no time stamp.
-        time.pass(1_000_000_000);
+        start_at(Simulated::default(), chain, delay)
+    }
+
+    fn start_at(
+        time: Simulated,
+        chain: &str,
+        delay: impl FnMut(u64) -> u64 + 'static,
+    ) -> (Harness, Router) {
         let mut harness = Harness::new(Arc::new(time.clone()));
         let mut sources = Sources::new();
         let file = sources.add("chain", chain);
@@ -701,8 +721,8 @@ pub(crate) mod tests {
     #[test]
     fn known_delays_are_measured() {
         // Evenly from 1 to 51 µs, in an order that is none.
-        let offered = offer(|number| 1000 + number * 7_919 % 50_000, (10_000.0, 5.0));
-        assert_eq!(offered.trial, Trial { offered: 50_000, lost: 0 });
+        let offered = offer(|number| 1000 + number * 7_919 % 5_000 * 10, (10_000.0, 0.5));
+        assert_eq!(offered.trial, Trial { offered: 5_000, lost: 0 });
         let found = Percentiles::of(&offered.latencies).unwrap();
         is_close(found.p50, 26_000);
         is_close(found.p90, 46_000);
@@ -716,7 +736,7 @@ pub(crate) mod tests {
     fn a_stall_is_seen_by_all_packets_that_were_due() {
         // Ten milliseconds a second: of the packets, 1 % wait, evenly from 0 to 10 ms.
         let stalls = |number| if number % 50_000 == 25_000 { 10_000_000 } else { 200 };
-        let offered = offer(stalls, (50_000.0, 4.0));
+        let offered = offer(stalls, (50_000.0, 1.0));
         assert_eq!(offered.trial.lost, 0);
         let found = Percentiles::of(&offered.latencies).unwrap();
         is_close(found.p99_9, 9_000_000);
@@ -809,7 +829,8 @@ pub(crate) mod tests {
         for (chain, nanoseconds, limit, seconds) in
             [(rated, 0, 100_000.0, 0.02), (BARE, 33_333, 30_000.0, 0.3)]
         {
-            let (harness, mut router) = start(chain, move |_| nanoseconds);
+            let time = Simulated::with_looks_of(500);
+            let (harness, mut router) = start_at(time, chain, move |_| nanoseconds);
             let goal = Goal { loss_ratio: 0.0, width: 0.005, trials: 3 };
             let range = Range { min: limit / 5.0, max: 10.0 * limit };
             let trial = |load| {

@@ -157,11 +157,6 @@ fn outcome(
     Outcome { outputs, tallies, state, handlers, errors }
 }
 
-/// How many sequences of packets a sample has.
-fn cases() -> u32 {
-    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(48)
-}
-
 /// What sequences begin from.
 fn seed() -> u64 {
     match std::env::var("SEED").as_deref() {
@@ -175,7 +170,9 @@ fn seed() -> u64 {
 fn violation(class: &Class, configured: &Configured, moved: Moved) -> Option<String> {
     // A sample that is refused needs no packets to be seen.
     drop(outcome(class, configured, &[], moved, Path::Native));
-    let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
+    // A sample has so many sequences of packets.
+    let cases = lab::cases(48) as u32;
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let seed = seed();
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

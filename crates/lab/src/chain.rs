@@ -39,13 +39,21 @@ impl Mode {
         Self { path, cut: false, drawn: false, device: None }
     }
 
-    /// Behind devices of every target. What was read back from the artefact is interpreted, and so is the cores' part.
+    /// Behind devices of every target, trusting and not. What was read back from the artefact is interpreted, and so is the cores' part.
     pub fn behind_devices() -> Vec<Self> {
         let path = Path::SynthesisedInterpreted;
         let fronts = codegen::targets().iter().flat_map(|target| {
             [false, true].map(|trusting| Front { target: target.label(), trusting })
         });
         fronts.map(|front| Self { device: Some(front), ..Self::of(path) }).collect()
+    }
+
+    /// Whether a chain of a collection is executed in this mode: behind each target, one half of them trust ports, and the other
+    /// half do not, with `SOAK` all do both. That all become right for a target is proven elsewhere.
+    pub fn is_for(&self, chain: &str) -> bool {
+        let Some(Front { target, trusting }) = self.device else { return true };
+        let sum: u32 = chain.bytes().chain(target.bytes()).map(u32::from).sum();
+        trusting == sum.is_multiple_of(2) || std::env::var_os("SOAK").is_some()
     }
 }
 

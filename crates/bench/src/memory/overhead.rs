@@ -29,7 +29,7 @@ const CHAIN: &str = "FromDevice(in) -> Strip(14) -> CheckIPHeader
     rt[1] -> Discard;";
 
 /// Packets that are counted.
-const PACKETS: u64 = 200_000;
+const PACKETS: u64 = 50_000;
 /// Packets a second by the simulated clock: more than the chain takes, so that bursts are whole.
 const RATE: f64 = 1e9;
 

@@ -6,6 +6,7 @@ use engine::session::Path;
 
 use crate::outcome::{Seen, Tallies, drain, feed, tallies};
 use crate::support::{MODES, Mode, Started, start};
+use lab::seeds;
 
 const TEXT: &str = "src :: InfiniteSource(DATA \\<4500 001c 0001 0000 4011 0000 01020304 05060708
         0001 0002 0008 0000>, LIMIT 100000, BURST 1, STOP false)
@@ -118,11 +119,11 @@ fn change(rng: &mut fastrand::Rng, count: usize) -> (&'static str, String, usize
 }
 
 /// Rules come and go under traffic; every execution mode gives the same, packet by
-/// packet and count by count, and what a chain gives that was started with the rules.
+/// packet and count by count, and what a chain gives that was started with the rules. `CASES` asks for more chains.
 #[test]
 fn rules_that_come_and_go_are_the_same_in_every_mode() {
     let mut left = 0;
-    for seed in 0..cases() {
+    for seed in seeds(4) {
         let rng = &mut fastrand::Rng::with_seed(seed);
         let mut count = [0, 3, 40, 90][seed as usize % 4];
         let rules: Vec<String> = (0..count).map(|_| rule(rng)).collect();
@@ -164,12 +165,6 @@ fn rules_that_come_and_go_are_the_same_in_every_mode() {
         }
     }
     assert!(left > 16, "only {left} packets left");
-}
-
-/// How many chains are changed; `CASES` asks for more.
-fn cases() -> u64 {
-    let asked = std::env::var("CASES").ok().and_then(|n| n.parse::<u64>().ok());
-    asked.map_or(4, |n| n.div_ceil(10))
 }
 
 /// What left on both outputs, and what was counted.

@@ -16,7 +16,7 @@ use net::{Packet, Pool};
 
 use crate::support::start;
 use crate::tables::programs;
-use lab::shared;
+use lab::{cases, shared};
 
 /// A program and the classes of what comes to its entry.
 pub type Programmed = (Program, Vec<TrafficClass>);
@@ -250,7 +250,7 @@ impl Came {
     }
 }
 
-/// Takes random packets through a chain.
+/// Takes random packets through a chain, or more if `CASES` asks for them.
 fn come(text: &str, folder: &Folder) -> Came {
     let mut started = start("classes", text, folder, Path::Native)
         .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
@@ -262,7 +262,7 @@ fn come(text: &str, folder: &Folder) -> Came {
     let [program] = &classified.programs[..] else { panic!("one program") };
     let frames = Frames::of(&program.0);
     let (mut random, mut pool, mut came) = (Rng::with_seed(1), Pool::new(), Came::default());
-    for _ in 0..20_000 {
+    for _ in 0..cases(2000) {
         let packet = pool.packet(&frames.frame(&mut random));
         match classified.examine(program, packet).unwrap_or_else(|why| panic!("{why}")) {
             (Some(left), places) => {

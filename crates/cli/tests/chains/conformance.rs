@@ -152,6 +152,7 @@ fn walk(mode: impl Into<Mode>) {
     for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         let case = name(&entry);
         if entry.join("case.click").exists()
+            && mode.is_for(&case)
             && only.as_ref().is_none_or(|o| case.contains(o.as_str()))
         {
             let scratch =

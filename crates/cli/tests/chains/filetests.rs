@@ -402,7 +402,7 @@ fn run_all(folder: &str, modes: &[(Mode, Burst)]) {
         };
         // Modes that fail for the same reason are named together.
         let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for &(mode, burst) in modes {
+        for &(mode, burst) in modes.iter().filter(|(mode, _)| mode.is_for(name)) {
             // One that panics is a failure like another.
             let run = AssertUnwindSafe(|| test.run(&folder, mode, burst));
             let result = catch_unwind(run).unwrap_or_else(|_| Err("panics".into()));

@@ -7,6 +7,7 @@ use std::path::Path as Folder;
 use engine::session::Path;
 use ir::Port;
 use lab::front::{Front, receive, wires};
+use lab::seeds;
 use net::Batch;
 
 use crate::differential::functions::Chain;
@@ -159,17 +160,8 @@ fn examine(seed: u64, steps: usize) -> Result<(), String> {
 /// `CASES` asks for more chains, `SEED` for one, or for `fresh` ones.
 #[test]
 fn random_chains_are_the_same_behind_devices() {
-    let cases = std::env::var("CASES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(20);
-    let seeds = match std::env::var("SEED").ok().as_deref() {
-        Some("fresh") => {
-            let first = fastrand::u32(..).into();
-            first..first + cases
-        }
-        Some(seed) => seed.parse().map_or(0..cases, |seed| seed..seed + 1),
-        None => 0..cases,
-    };
     let mut faults = Vec::new();
-    for seed in seeds {
+    for seed in seeds(20) {
         let result = catch_unwind(AssertUnwindSafe(|| examine(seed, 24)));
         if let Err(why) = result.unwrap_or_else(|_| Err("panics".into())) {
             faults.push(format!("seed {seed}: {why}\nof\n{}", Chain::random(seed).text));

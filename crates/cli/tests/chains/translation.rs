@@ -12,6 +12,7 @@ use net::{Batch, Header, Packet, notation};
 
 use crate::outcome::handlers;
 use crate::support::{MODES, Started, start};
+use lab::cases;
 
 /// Chains whose elements named `x`, `y` and `er` are fed, and the number of `x`'s and `y`'s inputs.
 const CHAINS: &[(&str, usize)] = &[
@@ -340,18 +341,15 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
     left
 }
 
-/// How many conversations each chain has; `CASES` asks for more.
-fn cases() -> u64 {
-    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
-}
-
+/// `CASES` asks for more conversations of each chain.
 #[test]
 fn conversations_through_rewriters_conform_to_models() {
     for (text, inputs) in CHAINS {
         let text = chain(text, *inputs);
-        let left: usize = (0..cases()).map(|seed| talk(&text, *inputs, seed, 60)).sum();
+        let cases = cases(30);
+        let left: usize = (0..cases).map(|seed| talk(&text, *inputs, seed, 60)).sum();
         // Most of what is sent must not simply be dropped.
-        assert!(left > 30 * cases() as usize, "only {left} packets left {text}");
+        assert!(left > 30 * cases as usize, "only {left} packets left {text}");
     }
 }
 
