@@ -41,7 +41,7 @@ usage: cargo xtask TASK
                                  take all filetests and conformance cases through all targets, trusting ports and not,
                                  look for 20,000 packets of a chain which traffic class they are of,
                                  compare elements with their models on fifty times as many packets as tests do, new ones,
-                                 and take thousands of chains, put together at random, through all targets, compare
+                                 take thousands of chains, put together at random, through all modes and targets, compare
                                  as many random linear programs with what glpsol finds, and change what is in the corpora
                                  of parsers 20,000 times at random
   figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
@@ -106,17 +106,23 @@ fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "--"];
     let chosen = ["flood", "behind_devices", "devices_and_cores_agree"];
     command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
-    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "classes"];
-    command::run(cargo(test).env("CASES", "20000"))?;
-    let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))?;
-    let test = ["test", "--release", "--package", "catena-cli", "--test", "chains", "split"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2000"))?;
-    let test = ["test", "--release", "--package", "catena-placement", "--test", "linear"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "3000"))?;
-    let test = ["test", "--release", "--package", "catena-fuzz", "--test", "changed"];
-    command::run(cargo(test).env("SEED", "fresh").env("CASES", "20000"))
+    for (package, test, chosen, cases) in MORE_CASES {
+        let test = ["test", "--release", "--package", package, "--test", test, "--"];
+        let cases = cases.to_string();
+        command::run(cargo(test).args(chosen).env("SEED", "fresh").env("CASES", cases))?;
+    }
+    Ok(())
 }
+
+/// Tests that take more cases, and new ones, if they are asked for: of which package and file, those meant, and how many cases.
+const MORE_CASES: [(&str, &str, &[&str], u32); 6] = [
+    ("catena-cli", "chains", &["classes"], 20_000),
+    ("catena-cli", "chains", &["random_chains", "conversations"], 2000),
+    ("catena-cli", "chains", &["rules_that_come_and_go"], 200),
+    ("catena-elements", "conformance", &[], 2400),
+    ("catena-placement", "linear", &[], 3000),
+    ("catena-fuzz", "changed", &[], 20_000),
+];
 
 /// Papers whose experiments a bench of the crate `bench` repeats, or for `ironside` the program itself. What devices do with
 /// chains of several papers is a bench of the crate `cli`.

@@ -244,7 +244,7 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
 /// `CASES` asks for more chains, `SEED` for one, or for `fresh` ones.
 #[test]
 fn random_chains_are_the_same_in_every_mode() {
-    let seeds = seeds(60);
+    let seeds = seeds(40);
     let cases = (seeds.end - seeds.start) as usize;
     let (mut left, mut lost) = (0, 0);
     for seed in seeds {
