@@ -27,6 +27,9 @@ const IRQS: &str = "/proc/irq";
 /// Turbo, by driver: the file, and what switches it off.
 const TURBO: [(&str, &str); 2] = [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")];
 
+/// CPUs that the kernel's command line keeps other tasks off.
+const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+
 /// How many huge pages there are.
 pub(crate) const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
@@ -55,6 +58,9 @@ pub fn tune(
     match turbo.into_iter().find(|(path, _)| path.exists()) {
         Some((path, off)) => tuned.all(journal, "turbo: off", &[path], off)?,
         None => tuned.not_set.push("turbo: this kernel has no switch for it".into()),
+    }
+    if !quiet.is_empty() {
+        tuned.isolation(quiet, &std::fs::read_to_string(ISOLATED).unwrap_or_default());
     }
     let others: Vec<String> =
         cpus.iter().filter(|cpu| !quiet.contains(cpu)).map(usize::to_string).collect();
@@ -104,7 +110,32 @@ fn pages() -> Option<(u64, u64, u64)> {
     Some((all, free.saturating_sub(reserved), of("Hugepagesize:")?))
 }
 
+/// Whether a list of CPUs, such as `1-3,7`, has one.
+fn has(list: &str, cpu: usize) -> bool {
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    list.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        number(first).zip(number(last)).is_some_and(|(first, last)| (first..=last).contains(&cpu))
+    })
+}
+
 impl Tuned {
+    /// Whether other tasks are kept off CPUs, by the kernel's list of those.
+    fn isolation(&mut self, cpus: &[usize], isolated: &str) {
+        let (kept, others): (Vec<usize>, Vec<usize>) =
+            cpus.iter().partition(|cpu| has(isolated, **cpu));
+        let list = |cpus: &[usize]| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let (kept, others) = (list(&kept), list(&others));
+        if !kept.is_empty() {
+            self.set.push(format!("isolation: no other tasks run on CPU {kept}"));
+        }
+        if !others.is_empty() {
+            self.not_set.push(format!(
+                "isolation: other tasks may run on CPU {others}; only the kernel's command line keeps them off                  (isolcpus={others})"
+            ));
+        }
+    }
+
     /// So many megabytes in huge pages that nobody has.
     fn huge_pages(&mut self, journal: &mut Journal, megabytes: u64) -> Result<(), Failure> {
         let what = format!("huge pages: {megabytes} MB");
@@ -157,5 +188,26 @@ impl Tuned {
         }
         self.set.push(what.into());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isolated_cpus_are_reported() {
+        let tuned = |cpus: &[usize], isolated: &str| {
+            let mut tuned = Tuned::default();
+            tuned.isolation(cpus, isolated);
+            [tuned.set, tuned.not_set]
+        };
+        let [set, not_set] = tuned(&[1, 3, 12], "1-3,7\n");
+        assert_eq!(set, ["isolation: no other tasks run on CPU 1,3"]);
+        assert!(not_set.len() == 1 && not_set[0].contains("isolcpus=12"), "{not_set:?}");
+        assert_eq!(tuned(&[7], "1-3,7\n")[1], Vec::<String>::new());
+        for nothing in ["", "\n", "none", "3-1"] {
+            assert_eq!(tuned(&[1], nothing)[0], Vec::<String>::new(), "{nothing}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
+mod by_hand;
 pub mod network;
 pub mod process;
 

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -320,8 +321,19 @@ fn open(
         let [local, remote] =
             [&options.local, &options.remote].map(|of| SocketAddrV4::new(of.ip, PORT));
         let opened = Datagrams::open(local, remote, headers, if *many { BURST } else { 1 });
-        let (input, output) =
-            opened.map_err(|why| format!("UDP socket from {local} to {remote}: {why}"))?;
+        let refused = |why: std::io::Error| {
+            let mend = match why.kind() {
+                ErrorKind::AddrInUse => {
+                    "; another program has this address and port: end it, or take another address"
+                }
+                ErrorKind::AddrNotAvailable => {
+                    "; no interface here has this address: `ip address add` gives it to one"
+                }
+                _ => "",
+            };
+            format!("UDP socket from {local} to {remote}: {why}{mend}")
+        };
+        let (input, output) = opened.map_err(refused)?;
         return Ok(([Box::new(input), Box::new(output)], None));
     }
     let eal = Some(options.eal.clone().unwrap_or_else(|| eal(MEMORY, false, false)));
@@ -774,5 +786,86 @@ impl Waiting {
             Some(Wake::Polled) => self.waiter.wait(&[], true, longest),
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use net::Packet;
+
+    use super::super::frame::tests::endpoint;
+    use super::*;
+
+    /// How long each frame is held, in nanoseconds.
+    const HELD: u64 = 200_000;
+
+    /// Frames that come back later.
+    #[derive(Default)]
+    struct Held {
+        /// Each with when it came.
+        frames: VecDeque<(Packet, u64)>,
+        /// From when each was due until it was given back.
+        away: Vec<u64>,
+    }
+
+    struct Holds(Rc<RefCell<Held>>);
+
+    impl Device for Holds {
+        fn receive(
+            &mut self,
+            _: usize,
+            batch: &mut Batch,
+            _: &mut Pool,
+        ) -> Result<elements::device::Received, String> {
+            let Held { frames, away } = &mut *self.0.borrow_mut();
+            let now = HostClock::new(StampClock::Monotonic).now();
+            while let Some((packet, _)) = frames.pop_front_if(|(_, came)| *came + HELD <= now) {
+                away.push(now - Stamp::read(packet.data()).unwrap().due);
+                batch.push(packet);
+            }
+            Ok(elements::device::Received::More)
+        }
+
+        fn send(&mut self, batch: &mut Batch, _: &mut Pool) -> Result<(), String> {
+            let now = HostClock::new(StampClock::Monotonic).now();
+            self.0.borrow_mut().frames.extend(batch.drain().map(|packet| (packet, now)));
+            Ok(())
+        }
+
+        fn wait_on(&self) -> Option<Wake> {
+            Some(Wake::Polled)
+        }
+    }
+
+    #[test]
+    fn round_trips_are_as_long_as_frames_are_held() {
+        let options = Options {
+            role: Role::Client,
+            local: endpoint(1),
+            remote: endpoint(2),
+            carrier: "af-packet-mmsg".parse().unwrap(),
+            interface: None,
+            eal: None,
+            rate: Some(1000.0),
+            size: 64,
+            burst: 1,
+            touches: false,
+            seconds: Some(0.2),
+            polling: Polling::Busy,
+            stream: 0,
+        };
+        let held = Rc::<RefCell<Held>>::default();
+        let devices: Devices = [Box::new(Holds(Rc::clone(&held))), Box::new(Holds(held.clone()))];
+        let devices = (devices, &Interfaces::default());
+        let outcome = run_over(&options, devices, None, None, &|| false).unwrap();
+        assert_eq!((outcome.sent, outcome.received, outcome.duplicates), (200, 200, 0));
+        let away = &mut held.borrow_mut().away;
+        away.sort_unstable();
+        let (known, measured) = (away[away.len() / 2], outcome.percentiles().unwrap().p50);
+        assert!(known >= HELD);
+        // Within 2 % of how long they were away by the device's own clock, however late it gave them back.
+        assert!(measured.abs_diff(known) <= known / 50, "{measured} {known}");
     }
 }

@@ -1,5 +1,9 @@
 //! A matrix: the values that each parameter of a cell has. Each combination is a cell.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
 use host::container;
 use host::fabric::{self, Ends, Fabric};
 
@@ -62,14 +66,42 @@ const MOST_RATE: u64 = 10_000_000;
 /// What is wrong with a matrix: the parameter's name, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// The parameter, as the command line and test sets have it.
+    /// The parameter, as the command line and test sets have it; empty if it is the matrix as a whole.
     pub parameter: &'static str,
     /// The value, if one of several is wrong, and why.
     pub why: String,
 }
 
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parameter {
+            "" => f.write_str(&self.why),
+            parameter => write!(f, "{parameter} {}", self.why),
+        }
+    }
+}
+
 fn wrong<T>(parameter: &'static str, why: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong { parameter, why: why.into() })
+}
+
+/// That there are more cells than a run may have.
+pub(super) fn too_many() -> String {
+    format!("there are more than {MOST_CELLS} combinations: take fewer values, or fewer sets")
+}
+
+/// The switch of a name.
+fn switch(name: &str) -> Result<Box<dyn Fabric>, Wrong> {
+    let why = |why: String| Wrong { parameter: "switch", why: format!("{name}: {why}") };
+    fabric::find(name).map_err(why)
+}
+
+/// What a switch or container needs to run here, if it cannot. Looking starts programs, so each is looked for once: a test set may
+/// name it in thousands of sets.
+fn needs(name: &str, look: impl FnOnce() -> Result<String, String>) -> Option<String> {
+    static FOUND: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.entry(name.into()).or_insert_with(|| look().err()).clone()
 }
 
 fn within(
@@ -146,7 +178,7 @@ impl Matrix {
     pub fn left_out(&self) -> Result<Vec<String>, Wrong> {
         let mut all = Vec::new();
         for name in self.switches()? {
-            let fabric = fabric::find(&name).map_err(|why| Wrong { parameter: "switch", why })?;
+            let fabric = switch(&name)?;
             let none =
                 self.carriers()?.into_iter().filter(|io| !fabric.ends().contains(&io.ends()));
             all.extend(none.map(|io| unfit(&*fabric, &io)));
@@ -172,7 +204,7 @@ impl Matrix {
             }
             let here = fabric::all().into_iter().filter(|fabric| {
                 let takes = fabric.ends().iter().any(|of| wanted.contains(of));
-                takes && fabric.is_tested() && fabric.look().is_ok()
+                takes && fabric.is_tested() && needs(&fabric.name(), || fabric.look()).is_none()
             });
             let here: Vec<String> = here.map(|fabric| fabric.name()).collect();
             return match here.is_empty() {
@@ -184,11 +216,11 @@ impl Matrix {
             };
         };
         for name in names {
-            let found = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
+            let found = switch(name)?;
             if self.is_elsewhere() {
                 continue;
             }
-            if let Err(needs) = found.look() {
+            if let Some(needs) = needs(name, || found.look()) {
                 return wrong("switch", format!("{name}: it needs {needs}"));
             }
         }
@@ -221,7 +253,7 @@ impl Matrix {
         let ios = self.carriers()?;
         let mut pairings = Vec::new();
         for name in &switches {
-            let fabric = fabric::find(name).map_err(|why| Wrong { parameter: "switch", why })?;
+            let fabric = switch(name)?;
             let fits = ios.iter().filter(|io| fabric.ends().contains(&io.ends()));
             pairings.extend(fits.map(|io| (name.clone(), io.to_string())));
             if ios.is_empty() {
@@ -233,10 +265,10 @@ impl Matrix {
         }
         let containers = self.container.clone().unwrap_or_else(|| vec![super::plain()]);
         for name in &containers {
-            let found =
-                container::find(name).map_err(|why| Wrong { parameter: "container", why })?;
-            if let Err(needs) = found.look()
-                && !self.is_elsewhere()
+            let why = |why| Wrong { parameter: "container", why: format!("{name}: {why}") };
+            let found = container::find(name).map_err(why)?;
+            if !self.is_elsewhere()
+                && let Some(needs) = needs(name, || found.look())
             {
                 return wrong("container", format!("{name}: it needs {needs}"));
             }
@@ -269,7 +301,7 @@ impl Matrix {
         ];
         let count = lengths.into_iter().fold(1, usize::saturating_mul);
         if count > MOST_CELLS {
-            return wrong("switch", format!("the matrix has more than {MOST_CELLS} cells"));
+            return wrong("", too_many());
         }
         let mut cells = vec![Cell {
             switch: String::new(),
@@ -407,8 +439,8 @@ pub(super) mod tests {
                     burst: of("1,2"),
                     ..catena()
                 },
-                "switch",
-                "more than 100000 cells",
+                "",
+                "more than 100000 combinations",
             ),
         ] {
             let found = wrong(matrix);

@@ -6,7 +6,7 @@ use ir::yaml::Reading;
 use ir::{Diagnostic, FileId};
 use serde_saphyr::Spanned;
 
-use super::matrix::Matrix;
+use super::matrix::{MOST_CELLS, Matrix, too_many};
 use super::{Direction, Peer};
 use written::Words;
 
@@ -40,7 +40,8 @@ impl TestSet {
     ) -> Result<Self, Vec<Diagnostic>> {
         let help = "a test set begins with `kind: TestSet`, and has `sets:`, a list";
         let (written, mut found) =
-            Reading::of::<written::TestSet>(file, text, "test-set", Some(help))?;
+            Reading::of::<written::TestSet>(file, text, "test-set", Some(help))
+                .map_err(in_words)?;
         if written.kind.value != "TestSet" {
             let kind = &written.kind.value;
             let message = format!("a manifest of kind '{kind}', and not of `kind: TestSet`");
@@ -56,21 +57,29 @@ impl TestSet {
         }
         let defaults = written.defaults.as_ref().map(|of| matrix(of, &mut found));
         let defaults = defaults.unwrap_or_default();
-        let mut sets = Vec::new();
+        let (mut sets, mut all) = (Vec::new(), 0);
         for set in &written.sets.value {
             let before = found.found.len();
             let of = Matrix { has_two_hosts, ..matrix(&set.value, &mut found).over(&defaults) };
             // What could not be read is not judged.
-            if found.found.len() == before
-                && let Err(wrong) = of.cells(cores)
-            {
-                let at = set.value.place(wrong.parameter);
-                let at = at.or_else(|| written.defaults.as_ref()?.place(wrong.parameter));
-                let message = format!("{} {}", wrong.parameter, wrong.why);
-                match at {
-                    Some(at) => found.wrong(at, message, None),
-                    None => found.wrong(set, message, None),
+            if found.found.len() > before {
+                continue;
+            }
+            match of.cells(cores) {
+                Ok(cells) => all += cells.len(),
+                Err(wrong) => {
+                    let at = set.value.place(wrong.parameter);
+                    let at = at.or_else(|| written.defaults.as_ref()?.place(wrong.parameter));
+                    let message = wrong.to_string();
+                    match at {
+                        Some(at) => found.wrong(at, message, None),
+                        None => found.wrong(set, message, None),
+                    }
                 }
+            }
+            if all > MOST_CELLS {
+                found.wrong(set, too_many(), None);
+                break;
             }
             sets.push(of);
         }
@@ -85,6 +94,21 @@ impl TestSet {
             sets,
         })
     }
+}
+
+/// Errors that name types of programs, in words.
+fn in_words(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    const TYPES: [(&str, &str); 3] = [
+        ("invalid u64", "this is to be a whole number"),
+        ("invalid f64", "this is to be a number"),
+        ("invalid bool", "this is to be true or false"),
+    ];
+    for error in &mut found {
+        for (of_programs, words) in TYPES {
+            error.message = error.message.replace(of_programs, words);
+        }
+    }
+    found
 }
 
 /// What a list says, as a type that reads lists has it.
@@ -205,10 +229,26 @@ sets:
             ),
             ("kind: TestSet\nsets: [{switch: catena, peer: far}]\n", "'far': takes local", 44),
             ("kind: TestSet\nsets: [{switch: catena, seconds: 0}]\n", "seconds 0: takes", 21),
+            ("kind: TestSet\nrepeat: -1\nsets: [{switch: catena}]\n", "a whole number", 22),
+            ("kind: TestSet\nrepeat: often\nsets: [{switch: catena}]\n", "a whole number", 22),
         ] {
             let found = parse(text).unwrap_err();
             assert!(found[0].message.contains(expected), "{text}: {found:?}");
             assert_eq!(found[0].span().unwrap().start, at, "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_huge_is_refused_soon() {
+        let sizes = "  - {switch: catena, size: 60..1514+1}\n";
+        let found = parse(&format!("kind: TestSet\nsets:\n{}", sizes.repeat(1000))).unwrap_err();
+        assert!(found[0].message.contains("more than 100000 combinations"), "{found:?}");
+        assert_eq!(found.len(), 1);
+        // The set that is one too many.
+        let start = found[0].span().unwrap().start as usize;
+        assert_eq!((start - "kind: TestSet\nsets:\n".len()) / sizes.len(), 100_000 / 1455);
+        for text in ["[".repeat(100_000), "\0\u{1}\u{7f}".repeat(1000), "- ".repeat(100_000)] {
+            assert!(parse(&text).is_err());
         }
     }
 }

@@ -172,21 +172,9 @@ fn a_dry_run_prints_what_would_be_run() {
         return;
     }
     let network = Network::new(&[]);
-    for switch in ["catena-vhost", "catena-memif", "testpmd-vhost"] {
-        let load = ["--rate", "1k", "--burst", "4", "--seconds", "0.5", "--size", "64"];
-        let dry = ["--dry-run", "--throughput", "--switch", switch];
-        let (code, script, told) =
-            Process::start(&mut netbench(&[&dry[..], &load].concat())).ended();
-        assert_eq!(code, Some(0), "{told}");
-        let name = format!("dry{}-", std::process::id());
-        let folder = network.folder().join(switch).display().to_string();
-        let script = script.replace("netbench-", &name).replace("/run/catena/by-hand", &folder);
-        let file = network.file(switch, &script);
-        let output = Command::new("sh").arg("-e").arg(file).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{switch}: {told}{text}{script}");
-        assert!(text.contains("sent: 500 packets"), "{switch}: {told}{text}");
-        assert!(text.contains("received: 500 packets"), "{switch}: {told}{text}{script}");
-    }
+    let [here, _] = CATENA.netbench_switches();
+    let by_sockets: Vec<_> =
+        here.iter().filter(|name| name.ends_with("vhost") || name.ends_with("memif")).collect();
+    assert!(by_sockets.len() >= 4, "{here:?}");
+    by_sockets.iter().for_each(|switch| CATENA.netbench_by_hand(&network, switch, &[]));
 }

@@ -201,6 +201,41 @@ fn an_application_that_dies_fails_its_cell_alone() {
     assert_eq!(left(&name), Vec::<String>::new());
 }
 
+/// A switch that is killed fails its cell, with a reason; others are measured.
+#[test]
+fn a_switch_that_dies_fails_its_cell_alone() {
+    if !possible() {
+        return;
+    }
+    let arguments = ["run", "--switch", "catena-af-packet,linux-bridge", "--size", "64"];
+    let more = ["--throughput", "--seconds", "1", "--repeat", "1", "--json", "--keep-settings"];
+    let run = Process::start(&mut netbench(&[&arguments[..], &more].concat()));
+    let mut victim = None;
+    until("a switch carries packets", || {
+        // Once applications run, it has started.
+        victim = applications(run.id(), "send").first().and(applications(run.id(), "run").pop());
+        victim.is_some()
+    });
+    let pid = victim.and_then(|number| Pid::from_raw(number as i32)).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    let name = format!("netbench{}-", run.id());
+    let (code, text, told) = run.ended();
+    assert_eq!(code, Some(1), "{told}");
+    let results: Value = serde_json::from_str(&text).unwrap();
+    for cell in results["cells"].as_array().unwrap() {
+        let failures = cell["failures"].as_array().unwrap();
+        let samples = cell["samples"].as_array().unwrap().len();
+        if cell["switch"] == "linux-bridge" {
+            assert_eq!((failures.len(), samples), (0, 1), "{told}");
+            continue;
+        }
+        assert_eq!((failures.len(), samples), (1, 0), "{told}");
+        let why = failures[0].as_str().unwrap();
+        assert!(why.contains("the switch ended (signal 9 ended it)"), "{why}");
+    }
+    assert_eq!(left(&name), Vec::<String>::new());
+}
+
 /// Ctrl-C takes everything down and reports what was measured; after kill -9, the next command takes it down.
 #[test]
 fn nothing_is_left_behind() {
@@ -311,7 +346,11 @@ fn a_report_is_resumed_and_compared() {
 fn bad_input_is_refused() {
     for (arguments, expected) in [
         (&["--switch", "linux-brigde"][..], "did you mean 'linux-bridge'?"),
-        (&["--switch", "hub"], "the switches are direct, linux-bridge"),
+        (&["--switch", "hub"], "--switch hub: there is no switch 'hub'; the switches are direct,"),
+        (
+            &["--size", "60..1514+1", "--burst", "1..256+1"],
+            "error: there are more than 100000 combinations: take fewer values",
+        ),
         (&["--switch", "catena:/nowhere.click"], "there is no chain /nowhere.click"),
         (&["--size", "59"], "--size 59: takes 60 to 1514"),
         (&["--size", "1500..64"], "takes numbers with commas between them"),
@@ -446,48 +485,54 @@ fn applications_tell_what_they_do_each_second() {
         let (code, _, told) = at("send", there, more).ended();
         assert!(code == Some(2) && told.contains(expected), "{told}");
     }
+    // The port of another, and an address of nobody (RFC 5737).
+    let _taken = std::net::UdpSocket::bind((there[0], 9)).unwrap();
+    for (addresses, expected) in [
+        (there, "another program has this address and port"),
+        (["192.0.2.1", there[1]], "no interface here has this address"),
+    ] {
+        let (code, _, told) = at("send", addresses, &["--seconds", "0.1"]).ended();
+        assert!(code == Some(1) && told.contains(expected), "{told}");
+    }
 }
 
-/// What a dry run prints measures what a run does, and names switches that are not here without making anything up.
+/// What a dry run prints measures what a run does, for every switch that is here.
 #[test]
 fn a_dry_run_prints_what_would_be_run() {
     if !possible() {
         return;
     }
-    let printed = |arguments: &[&str]| {
-        let dry = [&["run", "--dry-run", "--size", "64"], arguments].concat();
-        let (code, text, told) = Process::start(&mut netbench(&dry)).ended();
-        assert_eq!(code, Some(0), "{told}");
-        text
-    };
-    let elsewhere = printed(&["--switch", "vpp,snabb,bess,sriov,vale,ipvlan"]);
-    assert_eq!(elsewhere.matches("# untested").count(), 6, "{elsewhere}");
-    for line in [
-        "set interface l2 bridge host-p1 1",
-        "config.link(c, \"bridge.p1 -> p1_nic.rx\")",
-        "switch.add(entries=[{'addr': '02:00:00:00:00:01', 'gate': 1}])",
-        "vale-ctl -a vale0:p1",
-        "type ipvlan mode l2",
-    ] {
-        assert!(elsewhere.contains(line), "{line}: {elsewhere}");
-    }
     let network = Network::new(&[]);
-    let rate = ["--rate", "1k", "--burst", "4", "--seconds", "0.5"];
-    let load = [&rate[..], &["--throughput", "--switch"]].concat();
-    for (switch, io) in
-        [("linux-bridge", "udp"), ("ovs", "udp"), ("catena-af-packet", "udp"), ("catena", "tap")]
-    {
-        let name = format!("dry{}-", std::process::id());
-        let folder = network.folder().join(switch).display().to_string();
-        let script = printed(&[&load[..], &[switch, "--io", io]].concat());
-        let script = script.replace("netbench-", &name).replace("/run/catena/by-hand", &folder);
-        let file = network.file(switch, &script);
-        let output = Command::new("sh").arg("-e").arg(file).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{switch}: {told}{text}{script}");
-        assert!(text.contains("sent: 500 packets"), "{switch}: {told}{text}");
-        assert!(text.contains("received: 500 packets"), "{switch}: {told}{text}{script}");
-        assert_eq!(left(&name), Vec::<String>::new());
+    let [here, _] = CATENA.netbench_switches();
+    // In a build with DPDK, other switches are here, too: they have a test of their own.
+    let here = here.iter().filter(|name| !name.ends_with("vhost") && !name.ends_with("memif"));
+    for switch in here {
+        match switch.as_str() {
+            // A shell does not see when it is there: on a busy host, packets come before.
+            "testpmd" => drop(CATENA.netbench_dry_run(&network, &["--switch", switch])),
+            _ => CATENA.netbench_by_hand(&network, switch, &[]),
+        }
+    }
+    for (switch, io) in [("linux-bridge", "udp"), ("ovs", "udp"), ("catena", "tap")] {
+        CATENA.netbench_by_hand(&network, switch, &["--io", io]);
+    }
+}
+
+/// A dry run names switches that are not here, without making anything up.
+#[test]
+fn a_dry_run_of_a_switch_that_is_not_here_says_so() {
+    let network = Network::new(&[]);
+    for (switch, line) in [
+        ("vpp", "set interface l2 bridge host-p1 1"),
+        ("snabb", "config.link(c, \"bridge.p1 -> p1_nic.rx\")"),
+        ("bess", "switch.add(entries=[{'addr': '02:00:00:00:00:01', 'gate': 1}])"),
+        ("sriov", "vf 1 mac 02:00:00:00:00:01"),
+        ("vale", "vale-ctl -a vale0:p1"),
+        ("ipvlan", "type ipvlan mode l2"),
+    ] {
+        let script = CATENA.netbench_dry_run(&network, &["--switch", switch]);
+        for expected in ["# untested", "# not here: it needs ", line] {
+            assert!(script.contains(expected), "{switch}: no {expected}: {script}");
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Fabric for Testpmd {
         }
         // It ends with an error after it has printed its version and usage, on either output.
         let mut ask = Command::new(PROGRAM);
-        ask.args(["--version", "--no-huge", "--no-pci", "--no-telemetry", "--help"]);
+        ask.args(["-v", "--no-huge", "--no-pci", "--no-telemetry", "--help"]);
         let said = match run(&mut ask, "") {
             Ok(said) | Err(Failure::Command(_, said)) => said,
             Err(_) => return Err(format!("the program {PROGRAM} (Debian: dpdk-dev)")),

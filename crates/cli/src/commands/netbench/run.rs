@@ -1,5 +1,6 @@
 //! `catena netbench run`.
 
+use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -406,6 +407,7 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
         set.sets.push(Matrix::default());
     }
     let mut cells: Vec<Cell> = Vec::new();
+    let mut known = HashSet::new();
     for set in &set.sets {
         let mut matrix = matrix(args).over(set);
         if !containers.is_empty() && !args.hosts.is_empty() {
@@ -420,7 +422,10 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
             }
             matrix.pairs = Some(Values(vec![containers.len() as u64 / 2]));
         }
-        let wrong = |wrong: Wrong| Failure::Usage(format!("--{} {}", wrong.parameter, wrong.why));
+        let wrong = |wrong: Wrong| {
+            let dashes = if wrong.parameter.is_empty() { "" } else { "--" };
+            Failure::Usage(format!("{dashes}{wrong}"))
+        };
         let more = matrix.cells(cpus.len()).map_err(wrong)?;
         for remark in matrix.left_out().map_err(wrong)? {
             if !remarks.contains(&remark) {
@@ -428,16 +433,7 @@ fn understand(args: &Run) -> Result<(Request, Vec<String>), Failure> {
             }
         }
         // Sets may overlap.
-        match cells.is_empty() {
-            true => cells = more,
-            false => {
-                for cell in more {
-                    if !cells.contains(&cell) {
-                        cells.push(cell);
-                    }
-                }
-            }
-        }
+        cells.extend(more.into_iter().filter(|cell| known.insert(format!("{cell:?}"))));
     }
     let program = std::env::current_exe().map_err(|why| format!("this program's file: {why}"))?;
     let repeat = args.repeat.map(usize::from).or(set.repeat).unwrap_or(3);
