@@ -199,10 +199,12 @@ impl Kind {
             let end = self.origin() + 8 * self.length();
             field.offset >= self.origin() && field.offset + field.width <= end
         };
-        Field::all_named().filter_map(move |(name, field)| {
-            let (family, local) = name.split_once('.')?;
-            (self.families().contains(&family) && inside(field)).then_some((local, field))
-        })
+        Field::all_named().filter(move |(_, field)| inside(*field)).filter_map(
+            move |(name, field)| {
+                let (family, local) = name.split_once('.')?;
+                self.families().contains(&family).then_some((local, field))
+            },
+        )
     }
 
     /// `ip.ttl`, `udp.sport`: the name of one of its fields.
