@@ -131,7 +131,8 @@ impl Tuned {
         }
         if !others.is_empty() {
             self.not_set.push(format!(
-                "isolation: other tasks may run on CPU {others}; only the kernel's command line keeps them off                  (isolcpus={others})"
+                "isolation: other tasks may run on CPU {others}; only the kernel's command line keeps them off \
+                 (isolcpus={others})"
             ));
         }
     }

@@ -172,7 +172,7 @@ fn a_dry_run_prints_what_would_be_run() {
         return;
     }
     let network = Network::new(&[]);
-    let [here, _] = CATENA.netbench_switches();
+    let here = CATENA.netbench_switches();
     let by_sockets: Vec<_> =
         here.iter().filter(|name| name.ends_with("vhost") || name.ends_with("memif")).collect();
     assert!(by_sockets.len() >= 4, "{here:?}");

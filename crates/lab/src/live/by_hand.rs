@@ -8,20 +8,20 @@ use super::{Catena, Network};
 const OWN: &str = "# catena itself: ";
 
 impl Catena {
-    /// The switches that `catena netbench list` finds here, and those that it does not.
+    /// The switches that `catena netbench list` finds here.
     #[track_caller]
-    pub fn netbench_switches(self) -> [Vec<String>; 2] {
+    pub fn netbench_switches(self) -> Vec<String> {
         let output = Command::new(self.0).args(["netbench", "list"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
-        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
-        for row in rows {
+        let here = rows.filter_map(|row| {
             let mut words = row.split_whitespace();
-            let (name, is_here) = (words.next().unwrap(), words.next() == Some("yes"));
-            if is_here { &mut here } else { &mut elsewhere }.push(name.to_string());
-        }
+            let name = words.next()?;
+            (words.next() == Some("yes")).then(|| name.to_string())
+        });
+        let here: Vec<String> = here.collect();
         assert!(here.len() > 1, "{text}");
-        [here, elsewhere]
+        here
     }
 
     /// What a dry run prints, which a shell must be able to read.
