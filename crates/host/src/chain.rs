@@ -366,12 +366,17 @@ impl Chain {
 
     /// From now on, those of its NFs that keep state have their flows, and those of chains before have not.
     pub(crate) fn begin(&self) {
-        self.sessions.iter().flatten().for_each(|session| session.begin());
+        self.sessions().for_each(|session| session.begin());
     }
 
-    /// Whether NFs keep state.
-    pub(crate) fn has_state(&self) -> bool {
-        self.sessions.iter().any(Option::is_some)
+    /// Those of its NFs that keep state.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.iter().flatten()
+    }
+
+    /// The hash of the flow of a packet of the last round, as it came.
+    pub(crate) fn hash(&self, index: u32) -> u32 {
+        self.host.arrival(index).hash
     }
 
     /// The updates that a packet of the last round waits for.

@@ -3,6 +3,7 @@
 //! Three threads: one moves packets; one starts NFs, which end with it; the calling one watches. A chain whose NFs have
 //! interfaces (`linked`) needs the last alone.
 
+mod coming;
 mod control;
 mod held;
 mod linked;
@@ -428,6 +429,7 @@ impl Service {
                 overhead: spec.overhead,
                 held: Held::new(spec.state.clone()),
                 stored: Arc::clone(&stored),
+                is_new: false,
             };
             threads.push(spawn("mover", move || mover.run(first))?);
             let watched = watch.until_over(&give, spares, spec.timeout, say);

@@ -3,7 +3,9 @@
 //! An NF asks the host over the socket that it has; the host asks Redis. Each NF has a connection, a user of Redis and a
 //! prefix of keys of its own: what the host could be made to say for one NF, Redis refuses for the keys of another.
 
+mod ahead;
 mod connection;
+mod reader;
 mod resp;
 mod server;
 mod store;
@@ -12,6 +14,7 @@ use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
+pub(crate) use reader::Reader;
 pub(crate) use server::check;
 pub(crate) use store::{Session, Standing, Store, Stored};
 

@@ -4,10 +4,12 @@ extern crate nf as catena_nf;
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use catena_host::state::{Durability, Policy, Secret, State};
 use catena_host::{Journal, Service};
+use nf::{Flow, field};
 use support::languages::{LANGUAGES, What, function};
 use support::redis::{Line, OPERATOR, Redis};
 use support::state::{
@@ -22,6 +24,7 @@ fn state_equals_a_model_that_replays_the_packets() {
     let frames: Vec<Vec<u8>> = (0..3_000).map(|number| frame(number, 300)).collect();
     let (counts, passed) = model(&frames, 9);
     let mut spec = spec_of(&folder, vec![quota("quota", "9")], &frames);
+    spec.batch = Some(50);
     spec.state = Some(redis.state(Durability::Strict));
     let (status, out, said, _) = run(&folder, spec);
     let status = status.unwrap_or_else(|why| panic!("{why} {said:?}"));
@@ -31,9 +34,12 @@ fn state_equals_a_model_that_replays_the_packets() {
     assert_eq!((held.waiting, held.dropped, held.passed), (0, 0, 0));
     assert!(held.waited > 0);
     assert_eq!((state.updates, state.acknowledged), (passed.len() as u64, passed.len() as u64));
-    // One request a batch, for the flows that are new in it.
+    // One request a batch, for the flows that are new in it. Those of the first batch show which fields are read; others are read ahead.
     assert_eq!((state.flows, state.unread, state.connections), (300, 0, 1));
     assert!(state.requests <= status.batches, "{state:?}");
+    let first: BTreeSet<Flow> =
+        frames[..50].iter().filter_map(|of| Flow::of(of, field::ALL)).collect();
+    assert_eq!(state.ahead, 300 - first.len() as u64);
     // Its user has gone.
     assert!(users(&redis).is_empty());
 }

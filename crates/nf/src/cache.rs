@@ -2,9 +2,11 @@
 //!
 //! With a store behind it, what it does not know is read there. Without, it is all that there is.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
+
+use foldhash::fast::RandomState;
 
 use crate::abi::{LONGEST_MESSAGE, LONGEST_VALUE, kind};
 use crate::channel::{expect, send};
@@ -17,6 +19,7 @@ pub struct Away;
 
 #[derive(Debug)]
 struct Entry {
+    flow: Flow,
     value: Option<Box<[u8]>>,
     /// The last update of it; 0 if there was none.
     update: u64,
@@ -32,9 +35,11 @@ pub(crate) struct Cache {
     pub(crate) socket: Option<OwnedFd>,
     /// Flows that it holds at most.
     capacity: usize,
-    entries: HashMap<Flow, Entry>,
-    /// In the order in which they leave, but for those that were used since.
-    order: VecDeque<Flow>,
+    entries: Vec<Entry>,
+    /// Where each flow's entry is.
+    places: HashMap<Flow, usize, RandomState>,
+    /// The entry that leaves next, unless it was used since it was last here.
+    hand: usize,
     /// The number of the last update.
     last: u64,
     /// Updates that are to be sent.
@@ -47,26 +52,36 @@ impl Cache {
     }
 
     pub(crate) fn has(&self, flow: &Flow) -> bool {
-        self.entries.contains_key(flow)
+        self.places.contains_key(flow)
     }
 
     fn insert(&mut self, flow: Flow, value: Option<Box<[u8]>>, update: u64) {
-        if let Some(entry) = self.entries.get_mut(&flow) {
-            *entry = Entry { value, update, used: true };
+        if let Some(&place) = self.places.get(&flow) {
+            self.entries[place] = Entry { flow, value, update, used: true };
             return;
         }
-        while self.entries.len() >= self.capacity.max(1) {
-            let Some(oldest) = self.order.pop_front() else { break };
-            match self.entries.get_mut(&oldest) {
-                Some(entry) if entry.used => {
-                    entry.used = false;
-                    self.order.push_back(oldest);
-                }
-                _ => drop(self.entries.remove(&oldest)),
+        let entry = Entry { flow, value, update, used: false };
+        let place = if self.entries.len() < self.capacity.max(1) {
+            self.entries.push(entry);
+            self.entries.len() - 1
+        } else {
+            let place = self.leaving();
+            self.places.remove(&self.entries[place].flow);
+            self.entries[place] = entry;
+            place
+        };
+        self.places.insert(flow, place);
+    }
+
+    /// The entry that is replaced next.
+    fn leaving(&mut self) -> usize {
+        loop {
+            let place = self.hand;
+            self.hand = (place + 1) % self.entries.len();
+            if !std::mem::take(&mut self.entries[place].used) {
+                return place;
             }
         }
-        self.entries.insert(flow, Entry { value, update, used: false });
-        self.order.push_back(flow);
     }
 
     /// Reads flows from the store, in one request; those that cannot be read now.
@@ -96,14 +111,16 @@ impl Cache {
 
     /// What is kept of a flow, and its last update.
     pub(crate) fn read(&mut self, flow: &Flow) -> std::result::Result<(Option<&[u8]>, u64), Away> {
-        if !self.has(flow) && self.socket.is_some() {
+        let mut place = self.places.get(flow).copied();
+        if place.is_none() && self.socket.is_some() {
             // What was updated before it left the cache is written before it is read.
             let read = self.flush().and_then(|()| self.fetch(&[*flow]));
             if read.map_or(true, |away| !away.is_empty()) {
                 return Err(Away);
             }
+            place = self.places.get(flow).copied();
         }
-        Ok(match self.entries.get_mut(flow) {
+        Ok(match place.map(|place| &mut self.entries[place]) {
             Some(entry) => {
                 entry.used = true;
                 (entry.value.as_deref(), entry.update)
@@ -161,6 +178,6 @@ mod tests {
         for number in 5..200 {
             cache.update(&flow(number), Some(&[number]));
         }
-        assert_eq!((cache.entries.len(), cache.order.len()), (3, 3));
+        assert_eq!((cache.entries.len(), cache.places.len()), (3, 3));
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use foldhash::fast::RandomState;
 use rustix::process::Signal;
 
 use crate::abi::{MALFORMED, MOST_COUNTERS, MOST_REASONS, NO_STATE, flag, kind};
@@ -439,7 +440,7 @@ impl Attached {
             let Extent { head, length } = slot.extent;
             Flow::of(region.bytes(slot.start + usize::from(head), length as usize), fields)
         };
-        let mut asked = HashSet::new();
+        let mut asked = HashSet::with_hasher(RandomState::default());
         let mut missing = Vec::new();
         for slot in &batch.slots {
             if let Some(flow) = flow(slot, &batch.region)

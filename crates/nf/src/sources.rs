@@ -54,7 +54,7 @@ pub const RUST: [(&str, &str); 24] = [
 ];
 
 /// Its dependencies, for such NFs.
-pub const DEPENDENCIES: &str = "rustix = { version = \"1\", default-features = false, features = [\"event\", \"fs\", \"mm\", \"net\", \"process\", \"std\", \"thread\"] }";
+pub const DEPENDENCIES: &str = "foldhash = \"0.2\"\nrustix = { version = \"1\", default-features = false, features = [\"event\", \"fs\", \"mm\", \"net\", \"process\", \"std\", \"thread\"] }";
 
 /// An access list in C.
 pub const C_EXAMPLE: &str = include_str!("../c/acl.c");

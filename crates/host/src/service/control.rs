@@ -76,6 +76,9 @@ pub struct NfState {
     pub requests: u64,
     /// These flows.
     pub flows: u64,
+    /// Of these, flows that had been read ahead.
+    #[serde(default)]
+    pub ahead: u64,
     /// Flows that could not be read.
     pub unread: u64,
     /// Updates.
@@ -158,6 +161,7 @@ fn state_of(store: &Store) -> NfState {
         trouble,
         requests: counts.requests,
         flows: counts.flows,
+        ahead: counts.ahead,
         unread: counts.unread,
         updates: counts.updates,
         acknowledged: counts.acknowledged,

@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use foldhash::fast::RandomState;
 use net::{Batch, Packet, Pool};
+use smallvec::SmallVec;
 
 use crate::state::{Policy, Session, Standing, State, Stored};
 
@@ -17,7 +19,15 @@ struct Waiting {
     /// Of its flow, as it came.
     hash: u32,
     due: Instant,
-    updates: Vec<(Arc<Session>, u64)>,
+    updates: Updates,
+}
+
+/// Updates that a packet waits for.
+type Updates = SmallVec<[(Arc<Session>, u64); 1]>;
+
+/// Whether Redis does not take an update now.
+fn is_away((session, _): &(Arc<Session>, u64)) -> bool {
+    session.store.standing() != Standing::Well
 }
 
 /// What was counted of packets that waited.
@@ -39,7 +49,12 @@ pub(super) struct Held {
     state: Option<State>,
     waiting: VecDeque<Waiting>,
     /// How many packets of each flow wait.
-    flows: HashMap<u32, u32>,
+    flows: HashMap<u32, u32, RandomState>,
+    /// Flows of packets that stay, of those that were looked at.
+    blocked: HashSet<u32, RandomState>,
+    /// Whether what the policy says of packets may have changed though nothing was stored.
+    look: bool,
+    now: Instant,
     pub(super) counts: Counts,
 }
 
@@ -54,7 +69,15 @@ enum Fate {
 
 impl Held {
     pub(super) fn new(state: Option<State>) -> Self {
-        Self { state, waiting: VecDeque::new(), flows: HashMap::new(), counts: Counts::default() }
+        Self {
+            state,
+            waiting: VecDeque::new(),
+            flows: HashMap::default(),
+            blocked: HashSet::default(),
+            look: false,
+            now: Instant::now(),
+            counts: Counts::default(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -64,6 +87,26 @@ impl Held {
     /// When the first of them has waited for long enough.
     pub(super) fn due(&self) -> Option<Instant> {
         self.waiting.front().map(|of| of.due)
+    }
+
+    /// How many packets may come beside others that are in the chain, so that all find room to wait. They come without bounds while Redis does
+    /// not answer: then the policy is what becomes of them, and those that need not wait pass.
+    pub(super) fn room(&self, others: usize) -> usize {
+        let Some(state) = self.state.as_ref().filter(|of| of.away == Policy::Hold) else {
+            return usize::MAX;
+        };
+        let waiting = self.waiting.len() + others;
+        match self.waiting.front() {
+            Some(first) if first.updates.iter().any(is_away) => usize::MAX,
+            _ => state.hold.saturating_sub(waiting),
+        }
+    }
+
+    /// Packets of another batch are taken.
+    pub(super) fn begin(&mut self) {
+        if self.state.is_some() {
+            self.now = Instant::now();
+        }
     }
 
     /// Takes a packet that has gone through the chain: it waits, if it has to.
@@ -76,7 +119,7 @@ impl Held {
         pool: &mut Pool,
     ) {
         let Some(state) = &self.state else { return sent.push(packet) };
-        let updates: Vec<(Arc<Session>, u64)> = updates
+        let updates: Updates = updates
             .filter(|(session, number)| session.stored(*number) != Stored::Yes)
             .map(|(session, number)| (Arc::clone(session), number))
             .collect();
@@ -86,7 +129,8 @@ impl Held {
         if self.waiting.len() < state.hold {
             self.counts.waited += 1;
             *self.flows.entry(hash).or_default() += 1;
-            let due = Instant::now() + state.wait;
+            let due = self.now + state.wait;
+            self.look |= state.away != Policy::Hold && updates.iter().any(is_away);
             self.waiting.push_back(Waiting { packet, hash, due, updates });
         } else if state.away == Policy::Open {
             self.counts.opened += 1;
@@ -97,16 +141,18 @@ impl Held {
         }
     }
 
-    /// Lets those go that need not wait any more.
-    pub(super) fn release(&mut self, sent: &mut Batch, pool: &mut Pool) {
+    /// Lets those go that need not wait any more. All are looked at if something was stored, or the first has waited for long enough.
+    pub(super) fn release(&mut self, is_stored: bool, sent: &mut Batch, pool: &mut Pool) {
         let Some(policy) = self.state.as_ref().map(|state| state.away) else { return };
-        if self.waiting.is_empty() {
-            self.counts.waiting = 0;
+        self.counts.waiting = self.waiting.len() as u64;
+        let now = Instant::now();
+        let look = is_stored | std::mem::take(&mut self.look);
+        if self.due().is_none_or(|due| !look && due > now) {
             return;
         }
-        let now = Instant::now();
-        let mut blocked = HashSet::new();
-        for one in std::mem::take(&mut self.waiting) {
+        let mut blocked = std::mem::take(&mut self.blocked);
+        for _ in 0..self.waiting.len() {
+            let Some(one) = self.waiting.pop_front() else { break };
             let fate = match blocked.contains(&one.hash) {
                 true => Fate::Stay,
                 false => fate(&one, policy, now),
@@ -132,6 +178,8 @@ impl Held {
                 }
             }
         }
+        blocked.clear();
+        self.blocked = blocked;
         self.counts.waiting = self.waiting.len() as u64;
     }
 

@@ -1,6 +1,6 @@
 //! Moving packets: from a device into the chain, and from the chain to a device.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,6 +11,7 @@ use elements::device::{Device, Event, Received, Wake};
 use net::{Batch, Pool};
 use nf::{Arrival, State};
 
+use super::coming::Coming;
 use super::held::Held;
 use super::{Chosen, Shared, locked};
 use crate::chain::{Broken, Chain, LONGEST_PACKET, Outcome};
@@ -35,6 +36,8 @@ pub(super) struct Mover {
     pub(super) held: Held,
     /// Becomes readable when state was stored.
     pub(super) stored: Arc<OwnedFd>,
+    /// Whether it was stored since packets that wait for it were looked at.
+    pub(super) is_new: bool,
 }
 
 impl Mover {
@@ -58,9 +61,13 @@ impl Mover {
             format!("the host's thread cannot be scheduled as it is to be: {why}")
         })?;
         self.shared.active.store(chain.number, Ordering::Release);
+        let mut coming = Coming::default();
         chain.begin();
-        let (mut batch, mut sent, mut pool) = (Batch::new(), Batch::new(), Pool::new());
+        coming.begin(&chain);
+        let (mut sent, mut pool) = (Batch::new(), Pool::new());
         let mut waiter = Waiter::new(Polling::Adaptive);
+        // Who stores and reads state may need this core.
+        let mut patient = Waiter::new(Polling::Sleep);
         let mut since = (0, 0);
         let mut is_over = false;
         loop {
@@ -68,43 +75,62 @@ impl Mover {
                 break;
             }
             self.release(&mut sent, &mut pool)?;
-            if is_over {
-                if self.held.is_empty() {
-                    break;
-                }
-                waiter.wait(&[self.stored.as_raw_fd()], false, self.longest_sleep());
-                continue;
-            }
-            if chain.has_failed() {
+            let is_done = is_over && coming.is_empty();
+            if chain.has_failed() && !is_done {
                 let Some(next) = self.spare() else { break };
                 chain = next;
                 chain.begin();
+                coming.begin(&chain);
             }
             let most =
                 self.shared.batch.load(Ordering::Relaxed).min(u64::from(chain.layout.capacity));
-            let received = self.devices.0.receive(most as usize, &mut batch, &mut pool)?;
-            self.events(true)?;
-            if batch.is_empty() {
-                if received == Received::End {
-                    is_over = true;
+            let most = (most as usize).min(self.held.room(coming.packets()));
+            let mut came = false;
+            if most > 0 && !is_over && coming.has_room() {
+                let mut batch = coming.batch();
+                let received = self.devices.0.receive(most, &mut batch, &mut pool)?;
+                self.events(true)?;
+                came = !batch.is_empty();
+                is_over = received == Received::End && !came;
+                coming.push(batch);
+            }
+            if coming.is_empty() {
+                let has_held = !self.held.is_empty();
+                if is_over && !has_held {
+                    break;
+                }
+                if is_over || most == 0 {
+                    patient.wait(&[self.stored.as_raw_fd()], false, self.longest_sleep());
                     continue;
                 }
                 chain.set_state(State::Idle);
-                let mut on = match self.devices.0.wait_on() {
-                    Some(Wake::Readable(fd)) => vec![fd],
-                    _ => Vec::new(),
-                };
-                let polled = on.is_empty();
-                if !self.held.is_empty() {
+                let (mut on, polled) = self.input();
+                if has_held {
                     on.push(self.stored.as_raw_fd());
                 }
                 waiter.wait(&on, polled, self.longest_sleep());
                 continue;
             }
+            if !coming.is_ready() {
+                if came || self.has_stored() {
+                    continue;
+                }
+                if self.chosen.yields {
+                    chain.set_state(State::Idle);
+                }
+                let (mut on, polled) = match most > 0 && !is_over && coming.has_room() {
+                    true => self.input(),
+                    false => (Vec::new(), false),
+                };
+                on.push(self.stored.as_raw_fd());
+                patient.wait(&on, polled, self.longest_sleep());
+                continue;
+            }
+            let Some(mut next) = coming.pop() else { continue };
             waiter.worked();
             chain.set_state(state);
             let begin = Instant::now();
-            let count = self.fill(&mut chain, &mut batch, &mut pool);
+            let count = self.fill(&mut chain, &mut next.batch, &mut pool);
             let ran = chain.run(count);
             let took = begin.elapsed().as_nanos() as u64;
             let mut totals = locked(&self.shared.totals);
@@ -115,7 +141,7 @@ impl Mover {
                     let forger = collect(
                         &chain,
                         count,
-                        &mut batch,
+                        &next.batch,
                         &mut sent,
                         &mut pool,
                         &mut totals.dropped,
@@ -135,7 +161,7 @@ impl Mover {
                     }
                 }
             }
-            pool.recycle_all(&mut batch);
+            coming.end(next, &mut pool);
             self.send(&mut sent, &mut pool)?;
             since = (since.0 + 1, since.1 + took);
             if self.is_auto && since.0 == REVISED {
@@ -163,11 +189,26 @@ impl Mover {
         if self.held.is_empty() {
             return Ok(());
         }
-        // What is stored from now on wakes this thread once more.
-        let _ = rustix::io::read(&*self.stored, &mut [0; 8]);
-        self.held.release(sent, pool);
+        self.has_stored();
+        let is_new = std::mem::take(&mut self.is_new);
+        self.held.release(is_new, sent, pool);
         locked(&self.shared.totals).held = self.held.counts;
         self.send(sent, pool)
+    }
+
+    /// Whether state was stored or read since this was asked last. What is from now on wakes this thread once more.
+    fn has_stored(&mut self) -> bool {
+        let is_new = rustix::io::read(&*self.stored, &mut [0; 8]).is_ok();
+        self.is_new |= is_new;
+        is_new
+    }
+
+    /// What becomes readable when packets come, and whether they may come without that.
+    fn input(&self) -> (Vec<RawFd>, bool) {
+        match self.devices.0.wait_on() {
+            Some(Wake::Readable(fd)) => (vec![fd], false),
+            _ => (Vec::new(), true),
+        }
     }
 
     fn longest_sleep(&self) -> Duration {
@@ -275,14 +316,15 @@ impl Drop for Over {
 fn collect(
     chain: &Chain,
     count: u32,
-    batch: &mut Batch,
+    batch: &Batch,
     sent: &mut Batch,
     pool: &mut Pool,
     dropped: &mut [std::collections::BTreeMap<u16, u64>],
     held: &mut Held,
 ) -> Option<usize> {
     let mut forger = None;
-    let has_state = chain.has_state();
+    let has_state = chain.sessions().next().is_some();
+    held.begin();
     for (index, came) in (0..count).zip(batch.iter()) {
         match chain.outcome(index) {
             Outcome::Passed(extent) => {
@@ -290,8 +332,7 @@ fn collect(
                 packet.set_timestamp(came.timestamp());
                 packet.set_group(came.group());
                 if has_state || !held.is_empty() {
-                    let hash = dataplane::io::dispatch_hash(came.data());
-                    held.take(packet, hash, chain.updates(index), sent, pool);
+                    held.take(packet, chain.hash(index), chain.updates(index), sent, pool);
                 } else {
                     sent.push(packet);
                 }

@@ -33,25 +33,36 @@ fn wrong(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
-fn line(from: &mut impl BufRead) -> Result<String> {
-    let mut bytes = Vec::new();
+fn line(from: &mut impl BufRead) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(16);
     from.take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    let text = bytes.strip_suffix(b"\r\n").ok_or_else(|| wrong("a line that does not end"))?;
-    Ok(String::from_utf8_lossy(text).into_owned())
+    match bytes.ends_with(b"\r\n") {
+        true => bytes.truncate(bytes.len() - 2),
+        false => return Err(wrong("a line that does not end")),
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn number(bytes: &[u8]) -> Option<i64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 /// A length; none stands for nothing.
-fn length(text: &str, most: usize) -> Result<Option<usize>> {
-    match text.parse::<i64>() {
-        Ok(-1) => Ok(None),
-        Ok(of) => match usize::try_from(of) {
+fn length(text: &[u8], most: usize) -> Result<Option<usize>> {
+    match number(text) {
+        Some(-1) => Ok(None),
+        Some(of) => match usize::try_from(of) {
             Ok(of) if of <= most => Ok(Some(of)),
             _ => Err(wrong("a length out of bounds")),
         },
-        Err(_) => Err(wrong("a length that is no number")),
+        None => Err(wrong("a length that is no number")),
     }
 }
 
@@ -65,12 +76,12 @@ pub(crate) fn read(from: &mut impl BufRead) -> Result<Reply> {
 
 fn read_below(from: &mut impl BufRead, depth: u32) -> Result<Reply> {
     let line = line(from)?;
-    let (kind, rest) = line.split_at_checked(1).ok_or_else(|| wrong("an empty line"))?;
+    let (kind, rest) = line.split_first().ok_or_else(|| wrong("an empty line"))?;
     Ok(match kind {
-        "+" => Reply::Word(rest.to_string()),
-        "-" => Reply::Error(rest.to_string()),
-        ":" => Reply::Number(rest.parse().map_err(|_| wrong("a number that is none"))?),
-        "$" => {
+        b'+' => Reply::Word(text(rest)),
+        b'-' => Reply::Error(text(rest)),
+        b':' => Reply::Number(number(rest).ok_or_else(|| wrong("a number that is none"))?),
+        b'$' => {
             let Some(length) = length(rest, LONGEST_STRING)? else { return Ok(Reply::Nothing) };
             let mut bytes = vec![0; length + 2];
             from.read_exact(&mut bytes)?;
@@ -80,7 +91,7 @@ fn read_below(from: &mut impl BufRead, depth: u32) -> Result<Reply> {
             bytes.truncate(length);
             Reply::Bytes(bytes)
         }
-        "*" if depth < DEEPEST => {
+        b'*' if depth < DEEPEST => {
             let Some(count) = length(rest, MOST_REPLIES)? else { return Ok(Reply::Nothing) };
             let all = (0..count).map(|_| read_below(from, depth + 1));
             Reply::Array(all.collect::<Result<_>>()?)
@@ -91,12 +102,29 @@ fn read_below(from: &mut impl BufRead, depth: u32) -> Result<Reply> {
 
 /// Appends a command.
 pub(crate) fn push(to: &mut Vec<u8>, words: &[&[u8]]) {
-    to.extend(format!("*{}\r\n", words.len()).bytes());
+    push_length(to, b'*', words.len());
     for word in words {
-        to.extend(format!("${}\r\n", word.len()).bytes());
-        to.extend(*word);
-        to.extend(b"\r\n");
+        push_length(to, b'$', word.len());
+        to.extend_from_slice(word);
+        to.extend_from_slice(b"\r\n");
     }
+}
+
+/// Appends a length of a kind; a request has thousands of them.
+fn push_length(to: &mut Vec<u8>, kind: u8, length: usize) {
+    to.push(kind);
+    let mut digits = [0; 20];
+    let (mut at, mut left) = (digits.len(), length);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    to.extend_from_slice(&digits[at..]);
+    to.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

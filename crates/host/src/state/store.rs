@@ -2,7 +2,7 @@
 //!
 //! A thread for each process takes what it asks, and never waits for Redis. One thread asks Redis, all that there is at a
 //! time; so a process that replaces another reads what that one has written. Updates that Redis did not take are kept and
-//! written later, within bounds.
+//! written later, within bounds. What the thread that moves packets reads ahead goes the same path.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use nf::{Answer, Asked, Flow, HostEnd, Trouble, Update};
 
+use super::ahead::Ahead;
 use super::connection::Connection;
 use super::resp::{self, Reply};
 use super::server::{self, Account};
@@ -21,8 +23,8 @@ use crate::Failure;
 /// Bytes that wait to be written at most.
 const MOST_PENDING: usize = 16 << 20;
 
-/// What a request holds at most.
-const MOST_OPERATIONS: usize = 512;
+/// Commands after which a request holds no more messages.
+const MOST_COMMANDS: usize = 1024;
 
 /// How long it is before Redis is tried again, at first and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
@@ -50,6 +52,8 @@ pub(crate) struct Counts {
     /// Requests for flows that the NF's runtime did not know, and these flows.
     pub(crate) requests: u64,
     pub(crate) flows: u64,
+    /// Of these, flows that had been read ahead.
+    pub(crate) ahead: u64,
     /// Flows that could not be read.
     pub(crate) unread: u64,
     /// Updates that came, that are stored, and that found no room to wait.
@@ -61,25 +65,47 @@ pub(crate) struct Counts {
     pub(crate) connections: u64,
 }
 
+/// What is asked at a time: all of it is done, or none.
 #[derive(Debug)]
-enum Operation {
-    Read { session: Arc<Session>, flows: Vec<Flow>, due: Instant },
-    Update { session: Arc<Session>, update: Update },
+enum Asks {
+    /// Flows that a process reads, and what is known of them without Redis.
+    Read { flows: Vec<Flow>, known: Vec<Option<Answer>>, due: Instant },
+    /// Flows that it will read, by the number of the request.
+    Ahead { flows: Vec<Flow>, number: u64 },
+    /// What it keeps.
+    Update(Vec<Update>),
 }
 
+#[derive(Debug)]
+struct Operation {
+    session: Arc<Session>,
+    asks: Asks,
+    /// Bytes that it takes while it waits.
+    size: usize,
+    /// Commands for Redis, at most.
+    commands: usize,
+}
+
+/// Flows whose updates wait.
+type Unwritten = HashSet<Flow, RandomState>;
+
 impl Operation {
-    /// The flow whose state is written.
-    fn updated(&self) -> Option<Flow> {
-        match self {
-            Self::Read { .. } => None,
-            Self::Update { update, .. } => Some(update.flow),
-        }
+    fn new(session: &Arc<Session>, asks: Asks) -> Self {
+        let value = |update: &Update| 128 + update.value.as_ref().map_or(0, Vec::len);
+        let (size, commands) = match &asks {
+            Asks::Read { flows, .. } | Asks::Ahead { flows, .. } => {
+                (128 + size_of_val(&flows[..]), flows.len())
+            }
+            Asks::Update(updates) => (updates.iter().map(value).sum(), updates.len()),
+        };
+        Self { session: Arc::clone(session), asks, size, commands }
     }
 
-    fn size(&self) -> usize {
-        match self {
-            Self::Read { flows, .. } => 128 + size_of_val(&flows[..]),
-            Self::Update { update, .. } => 128 + update.value.as_ref().map_or(0, Vec::len),
+    /// Its updates.
+    fn updates(&self) -> &[Update] {
+        match &self.asks {
+            Asks::Update(updates) => updates,
+            Asks::Read { .. } | Asks::Ahead { .. } => &[],
         }
     }
 }
@@ -90,9 +116,28 @@ struct Queue {
     /// Of what waits, and of what is being asked for.
     bytes: usize,
     counts: Counts,
+    ahead: Ahead,
     why: Option<Why>,
     is_started: bool,
     is_over: bool,
+}
+
+impl Queue {
+    /// Takes what was asked for out of the account; what of it has to be asked for once more comes first.
+    fn put_back(&mut self, asked: usize, mut work: VecDeque<Operation>) {
+        self.bytes -= asked;
+        while let Some(operation) = work.pop_back() {
+            self.bytes += operation.size;
+            self.waiting.push_front(operation);
+        }
+    }
+
+    /// Gives up what is read ahead: who needs it asks for it.
+    fn drop_ahead(&mut self) {
+        self.waiting.retain(|of| !matches!(of.asks, Asks::Ahead { .. }));
+        self.bytes = self.waiting.iter().map(|of| of.size).sum();
+        self.ahead.give_up();
+    }
 }
 
 /// The state of one NF.
@@ -103,6 +148,8 @@ pub(crate) struct Store {
     queue: Mutex<Queue>,
     changed: Condvar,
     standing: AtomicU8,
+    /// The last request for flows ahead that is done.
+    read_ahead: AtomicU64,
     /// The NF's processes that are heard, by chain.
     heard: Mutex<Vec<Arc<Session>>>,
     /// That one is not heard any more.
@@ -140,6 +187,8 @@ pub(crate) struct Session {
     acknowledged: AtomicU64,
     /// The first and the last of updates that found no room.
     lost: [AtomicU64; 2],
+    /// The fields of the flows that its runtime reads before batches; 0 if that is not known.
+    fields: AtomicU8,
     /// Whether it waits for an answer, and when it got the last.
     asks: Mutex<(bool, Option<Instant>)>,
     broken: AtomicBool,
@@ -165,6 +214,11 @@ impl Session {
     pub(crate) fn waited(&self) -> Option<Instant> {
         let (waits, answered) = *locked(&self.asks);
         if waits { Some(Instant::now()) } else { answered }
+    }
+
+    /// The fields of the flows that its runtime reads before batches, if that is known.
+    pub(super) fn fields(&self) -> Option<u8> {
+        Some(self.fields.load(Ordering::Relaxed)).filter(|fields| *fields != 0)
     }
 
     /// Whether it said what it cannot.
@@ -230,6 +284,7 @@ impl Store {
             queue: Mutex::default(),
             changed: Condvar::new(),
             standing: AtomicU8::new(0),
+            read_ahead: AtomicU64::new(0),
             heard: Mutex::default(),
             unheard: Condvar::new(),
             wake,
@@ -245,6 +300,11 @@ impl Store {
             1 => Standing::Full,
             _ => Standing::Away,
         }
+    }
+
+    /// Flows that the NF's runtime holds at most.
+    pub(super) fn cache(&self) -> usize {
+        self.state.cache as usize
     }
 
     /// What was counted, updates that wait, and what is wrong, if something is.
@@ -274,6 +334,7 @@ impl Store {
             line,
             acknowledged: AtomicU64::new(0),
             lost: Default::default(),
+            fields: AtomicU8::new(0),
             asks: Mutex::default(),
             broken: AtomicBool::new(false),
         });
@@ -318,28 +379,65 @@ impl Store {
         }
     }
 
-    /// What a process asks is taken up, or there is no room.
-    fn push(&self, operation: Operation) -> Result<(), Operation> {
+    /// What a process asks is taken up; whether there is room.
+    fn push(&self, operation: Operation) -> bool {
         let mut queue = locked(&self.queue);
-        let size = operation.size();
-        match &operation {
-            Operation::Read { flows, .. } => {
-                queue.counts.requests += 1;
-                queue.counts.flows += flows.len() as u64;
+        let queue = &mut *queue;
+        let counts = &mut queue.counts;
+        let has_room = queue.bytes + operation.size <= MOST_PENDING;
+        match &operation.asks {
+            Asks::Read { flows, .. } if !has_room => counts.unread += flows.len() as u64,
+            Asks::Read { .. } | Asks::Ahead { .. } => {}
+            Asks::Update(updates) => {
+                counts.updates += updates.len() as u64;
+                if !has_room {
+                    counts.lost += updates.len() as u64;
+                }
+                // What was read before is old.
+                updates.iter().for_each(|update| queue.ahead.forget(&update.flow));
             }
-            Operation::Update { .. } => queue.counts.updates += 1,
         }
-        if queue.bytes + size > MOST_PENDING {
-            match &operation {
-                Operation::Read { flows, .. } => queue.counts.unread += flows.len() as u64,
-                Operation::Update { .. } => queue.counts.lost += 1,
-            }
-            return Err(operation);
+        if has_room {
+            queue.bytes += operation.size;
+            queue.waiting.push_back(operation);
+            self.changed.notify_all();
         }
-        queue.bytes += size;
+        has_room
+    }
+
+    /// Reads flows that a process will read; the number of the request. None if Redis does not answer, or there is no room.
+    pub(super) fn read_ahead(&self, session: &Arc<Session>, flows: &[Flow]) -> Option<u64> {
+        let mut queue = locked(&self.queue);
+        if self.standing() != Standing::Well || queue.bytes + size_of_val(flows) > MOST_PENDING {
+            return None;
+        }
+        let number = queue.ahead.ask(flows);
+        let asks = Asks::Ahead { flows: flows.to_vec(), number };
+        let operation = Operation::new(session, asks);
+        queue.bytes += operation.size;
         queue.waiting.push_back(operation);
         self.changed.notify_all();
-        Ok(())
+        Some(number)
+    }
+
+    /// Whether what was read ahead by a request is there, or given up.
+    pub(super) fn has_read(&self, number: u64) -> bool {
+        self.read_ahead.load(Ordering::Acquire) >= number
+    }
+
+    /// What was read ahead of flows that a process reads now.
+    fn take_ahead(&self, flows: &[Flow]) -> Vec<Option<Answer>> {
+        let mut queue = locked(&self.queue);
+        queue.counts.requests += 1;
+        queue.counts.flows += flows.len() as u64;
+        let known: Vec<Option<Answer>> = flows.iter().map(|flow| queue.ahead.take(flow)).collect();
+        queue.counts.ahead += known.iter().flatten().count() as u64;
+        known
+    }
+
+    /// The batch for which these requests read ahead is done: what nobody asked for is forgotten. Whether reading ahead helps.
+    pub(super) fn forget(&self, number: u64) -> bool {
+        locked(&self.queue).ahead.end(number)
     }
 
     fn stand(&self, standing: Standing, why: Option<Why>) {
@@ -358,6 +456,10 @@ impl Store {
             });
         }
         queue.why = why;
+        if standing != Standing::Well {
+            queue.drop_ahead();
+            self.read_ahead.store(queue.ahead.asked(), Ordering::Release);
+        }
         drop(queue);
         self.wake();
     }
@@ -372,14 +474,15 @@ impl Store {
         let mut pause = PAUSES[0];
         loop {
             let Some(mut work) = self.work(false) else { return };
+            let asked = work.iter().map(|of| of.size).sum();
             let done = match connection.as_mut() {
-                Some(connection) => self.ask(connection, &mut work, HashSet::new()),
+                Some(connection) => self.ask(connection, &mut work, Unwritten::default()),
                 None => server::open(&self.state, &self.account).and_then(|opened| {
                     locked(&self.queue).counts.connections += 1;
-                    self.ask(connection.insert(opened), &mut work, HashSet::new())
+                    self.ask(connection.insert(opened), &mut work, Unwritten::default())
                 }),
             };
-            self.put_back(work);
+            locked(&self.queue).put_back(asked, work);
             let Err(why) = done else {
                 pause = PAUSES[0];
                 if self.standing() != Standing::Well {
@@ -411,22 +514,19 @@ impl Store {
             return None;
         }
         if !reads_alone {
-            let count = queue.waiting.len().min(MOST_OPERATIONS);
+            let mut commands = 0;
+            let is_within = |of: &&Operation| {
+                let has_room = commands < MOST_COMMANDS;
+                commands += of.commands;
+                has_room
+            };
+            let count = queue.waiting.iter().take_while(is_within).count();
             return Some(queue.waiting.drain(..count).collect());
         }
         let all = std::mem::take(&mut queue.waiting);
-        let (reads, rest) = all.into_iter().partition(|of| matches!(of, Operation::Read { .. }));
+        let (reads, rest) = all.into_iter().partition(|of| matches!(of.asks, Asks::Read { .. }));
         queue.waiting = rest;
         Some(reads)
-    }
-
-    /// What was not done is done first the next time.
-    fn put_back(&self, mut work: VecDeque<Operation>) {
-        let mut queue = locked(&self.queue);
-        while let Some(operation) = work.pop_back() {
-            queue.waiting.push_front(operation);
-        }
-        queue.bytes = queue.waiting.iter().map(Operation::size).sum();
     }
 
     /// Waits until Redis is to be tried again; whether it goes on. Meanwhile flows are read if that is possible, or not.
@@ -434,9 +534,9 @@ impl Store {
         loop {
             if let Some(connection) = connection.as_deref_mut() {
                 let Some(mut reads) = self.work(true) else { return false };
-                let done =
-                    reads.is_empty() || self.ask(connection, &mut reads, self.unwritten()).is_ok();
-                self.put_back(reads);
+                let asked = reads.iter().map(|of| of.size).sum();
+                let done = self.ask(connection, &mut reads, self.unwritten()).is_ok();
+                locked(&self.queue).put_back(asked, reads);
                 if !done {
                     return true;
                 }
@@ -456,8 +556,9 @@ impl Store {
     }
 
     /// Flows of which updates wait: what Redis has of them is old.
-    fn unwritten(&self) -> HashSet<Flow> {
-        locked(&self.queue).waiting.iter().filter_map(Operation::updated).collect()
+    fn unwritten(&self) -> Unwritten {
+        let queue = locked(&self.queue);
+        queue.waiting.iter().flat_map(Operation::updates).map(|update| update.flow).collect()
     }
 
     /// Answers those that wait to read that they cannot: at once, or when they have waited for long enough.
@@ -467,123 +568,183 @@ impl Store {
         let all = std::mem::take(&mut queue.waiting);
         let mut given_up = Vec::new();
         for operation in all {
-            match operation {
-                Operation::Read { session, flows, due } if !holds || due <= now => {
-                    queue.counts.unread += flows.len() as u64;
-                    given_up.push((session, flows.len()));
+            match &operation.asks {
+                Asks::Read { flows, due, .. } if !holds || *due <= now => {
+                    let count = flows.len();
+                    queue.counts.unread += count as u64;
+                    queue.bytes -= operation.size;
+                    given_up.push((operation.session, count));
                 }
-                other => queue.waiting.push_back(other),
+                _ => queue.waiting.push_back(operation),
             }
         }
-        queue.bytes = queue.waiting.iter().map(Operation::size).sum();
         drop(queue);
         for (session, count) in given_up {
             session.answer(&vec![Answer::Away; count]);
         }
     }
 
-    /// Asks for all of this in one request. What was not done stays, in its order; why, if that is so.
+    /// Asks for all of this in one request. Reads that were answered are gone after it, and all updates, if none failed; why one did.
     /// Flows that are `unwritten` are not read.
     fn ask(
         &self,
         connection: &mut Connection,
         work: &mut VecDeque<Operation>,
-        mut unwritten: HashSet<Flow>,
+        mut unwritten: Unwritten,
     ) -> Result<(), Why> {
         if work.is_empty() {
             return Ok(());
         }
-        let mut text = Vec::new();
-        work.iter().for_each(|operation| self.push_commands(&mut text, operation));
+        let written = written(work);
+        connection.send(&self.commands(work, &written))?;
         locked(&self.queue).counts.round_trips += 1;
-        connection.send(&text)?;
+        let mut written = written.into_iter();
         let mut failed = None;
         let mut stays = VecDeque::new();
-        while let Some(operation) = work.front() {
-            match operation {
-                Operation::Update { session, update } => {
-                    match connection.reply() {
-                        Ok(Reply::Error(text)) => {
-                            failed.get_or_insert_with(|| Why::of(&text));
-                        }
-                        Ok(_) => {}
-                        Err(why) => return Err(self.interrupted(why.into(), stays, work)),
+        while let Some(operation) = work.front_mut() {
+            let mut read = |flow: &Flow| -> std::io::Result<Answer> {
+                Ok(match connection.reply()? {
+                    _ if unwritten.contains(flow) => Answer::Away,
+                    Reply::Nothing => Answer::Absent,
+                    Reply::Bytes(value) => Answer::Value(value),
+                    // Something else is kept there, which no NF wrote.
+                    Reply::Error(text) if text.starts_with("WRONGTYPE") => Answer::Away,
+                    Reply::Error(text) => {
+                        failed.get_or_insert_with(|| Why::of(&text));
+                        Answer::Away
                     }
-                    // Those behind one that was refused are written once more: in the end, the last counts.
-                    if failed.is_none() {
-                        session.acknowledged.store(update.number, Ordering::Release);
-                        locked(&self.queue).counts.acknowledged += 1;
-                        work.pop_front();
-                    } else {
+                    _ => Answer::Away,
+                })
+            };
+            let session = &operation.session;
+            let done: std::io::Result<()> = match &mut operation.asks {
+                Asks::Read { flows, known, .. } => {
+                    let all = flows.iter().zip(known.iter_mut());
+                    let answers = all.map(|(flow, known)| match known.take() {
+                        Some(answer) => Ok(answer),
+                        None => read(flow),
+                    });
+                    answers.collect::<std::io::Result<Vec<_>>>().map(|answers| {
+                        let unread = answers.iter().filter(|of| **of == Answer::Away).count();
+                        locked(&self.queue).counts.unread += unread as u64;
+                        session.answer(&answers);
+                    })
+                }
+                Asks::Ahead { flows, number } => {
+                    let answers: std::io::Result<Vec<_>> = flows.iter().map(read).collect();
+                    answers.map(|answers| {
+                        locked(&self.queue).ahead.put(*number, flows, answers);
+                        self.read_ahead.store(*number, Ordering::Release);
+                    })
+                }
+                Asks::Update(updates) => updates.iter().try_for_each(|update| {
+                    if written.next() == Some(true)
+                        && let Reply::Error(text) = connection.reply()?
+                    {
+                        failed.get_or_insert_with(|| Why::of(&text));
+                    }
+                    if failed.is_some() {
                         unwritten.insert(update.flow);
-                        stays.extend(work.pop_front());
+                    }
+                    Ok(())
+                }),
+            };
+            if let Err(why) = done {
+                // All of them are written once more: in the end, the last counts.
+                stays.append(work);
+                *work = stays;
+                self.wake();
+                return Err(why.into());
+            }
+            let done = work.pop_front();
+            stays.extend(done.filter(|of| matches!(of.asks, Asks::Update(_))));
+        }
+        match failed {
+            Some(_) => *work = stays,
+            None => {
+                let mut counts = 0;
+                for Operation { session, asks, .. } in &stays {
+                    if let Asks::Update(updates) = asks
+                        && let Some(last) = updates.last()
+                    {
+                        session.acknowledged.store(last.number, Ordering::Release);
+                        counts += updates.len() as u64;
                     }
                 }
-                Operation::Read { session, flows, .. } => {
-                    let mut answers = Vec::with_capacity(flows.len());
-                    for flow in flows {
-                        answers.push(match connection.reply() {
-                            Ok(_) if unwritten.contains(flow) => Answer::Away,
-                            Ok(Reply::Nothing) => Answer::Absent,
-                            Ok(Reply::Bytes(value)) => Answer::Value(value),
-                            // Something else is kept there, which no NF wrote.
-                            Ok(Reply::Error(text)) if text.starts_with("WRONGTYPE") => Answer::Away,
-                            Ok(Reply::Error(text)) => {
-                                failed.get_or_insert_with(|| Why::of(&text));
-                                Answer::Away
-                            }
-                            Ok(_) => Answer::Away,
-                            Err(why) => return Err(self.interrupted(why.into(), stays, work)),
-                        });
-                    }
-                    let unread = answers.iter().filter(|of| **of == Answer::Away).count();
-                    locked(&self.queue).counts.unread += unread as u64;
-                    session.answer(&answers);
-                    work.pop_front();
-                }
+                locked(&self.queue).counts.acknowledged += counts;
             }
         }
-        *work = stays;
         self.wake();
         failed.map_or(Ok(()), Err)
     }
 
-    fn interrupted(
-        &self,
-        why: Why,
-        mut stays: VecDeque<Operation>,
-        work: &mut VecDeque<Operation>,
-    ) -> Why {
-        stays.append(work);
-        *work = stays;
-        self.wake();
-        why
-    }
-
-    fn push_commands(&self, text: &mut Vec<u8>, operation: &Operation) {
-        let key = |flow: &Flow| [self.account.prefix.as_bytes(), &flow.0].concat();
-        match operation {
-            Operation::Read { flows, .. } => {
-                flows.iter().for_each(|flow| resp::push(text, &[b"GET", &key(flow)]));
-            }
-            Operation::Update { update, .. } => match (&update.value, self.state.expire) {
-                (None, _) => resp::push(text, &[b"DEL", &key(&update.flow)]),
-                (Some(value), None) => resp::push(text, &[b"SET", &key(&update.flow), value]),
-                (Some(value), Some(after)) => {
-                    let after = after.as_millis().to_string();
-                    let words = [b"SET", &key(&update.flow)[..], value, b"PX", after.as_bytes()];
-                    resp::push(text, &words);
+    /// The commands for what is asked, but for updates that are not written.
+    fn commands(&self, work: &VecDeque<Operation>, written: &[bool]) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut key = self.account.prefix.clone().into_bytes();
+        let prefix = key.len();
+        let mut of = |flow: &Flow, command: &mut dyn FnMut(&[u8])| {
+            key.truncate(prefix);
+            key.extend_from_slice(&flow.0);
+            command(&key);
+        };
+        let expire = self.state.expire.map(|after| after.as_millis().to_string());
+        let mut written = written.iter();
+        for operation in work {
+            match &operation.asks {
+                Asks::Read { flows, known, .. } => {
+                    let unknown = flows.iter().zip(known).filter(|(_, known)| known.is_none());
+                    for (flow, _) in unknown {
+                        of(flow, &mut |key| resp::push(&mut text, &[b"GET", key]));
+                    }
                 }
-            },
+                Asks::Ahead { flows, .. } => {
+                    for flow in flows {
+                        of(flow, &mut |key| resp::push(&mut text, &[b"GET", key]));
+                    }
+                }
+                Asks::Update(updates) => {
+                    for update in updates.iter().filter(|_| written.next() == Some(&true)) {
+                        of(&update.flow, &mut |key| match (&update.value, &expire) {
+                            (None, _) => resp::push(&mut text, &[b"DEL", key]),
+                            (Some(value), None) => resp::push(&mut text, &[b"SET", key, value]),
+                            (Some(value), Some(after)) => {
+                                let words = [b"SET", key, value, b"PX", after.as_bytes()];
+                                resp::push(&mut text, &words);
+                            }
+                        });
+                    }
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Of each update of this work, whether it is written: it is, unless the flow is updated once more before it is read. Nobody would
+/// see it, and no packet leaves before all are acknowledged.
+fn written(work: &VecDeque<Operation>) -> Vec<bool> {
+    let mut later = Unwritten::default();
+    let mut written = Vec::new();
+    for operation in work.iter().rev() {
+        match &operation.asks {
+            Asks::Read { flows, .. } | Asks::Ahead { flows, .. } => {
+                flows.iter().for_each(|flow| drop(later.remove(flow)));
+            }
+            Asks::Update(updates) => {
+                written.extend(updates.iter().rev().map(|update| later.insert(update.flow)));
+            }
         }
     }
+    written.reverse();
+    written
 }
 
 impl Session {
     /// Takes what a process asks, until it ends.
     fn listen(self: &Arc<Self>) {
         let store = Arc::clone(&self.store);
-        let mut last = 0;
+        let (mut last, mut has_read) = (0, false);
         loop {
             let asked = match self.line.asked() {
                 Ok(asked) => asked,
@@ -596,44 +757,52 @@ impl Session {
                         // It has an answer to wait for.
                         return self.refuse();
                     }
+                    // The first that it reads are those of its first batch.
+                    if !has_read {
+                        has_read = true;
+                        self.fields.store(flows[0].0[0], Ordering::Relaxed);
+                    }
                     let count = flows.len();
+                    let known = store.take_ahead(&flows);
+                    if known.iter().all(Option::is_some) {
+                        let answers: Vec<Answer> = known.into_iter().flatten().collect();
+                        self.answer(&answers);
+                        continue;
+                    }
                     if store.standing() == Standing::Away && store.state.away != Policy::Hold {
-                        let counts = &mut locked(&store.queue).counts;
-                        counts.requests += 1;
-                        counts.flows += count as u64;
-                        counts.unread += count as u64;
+                        locked(&store.queue).counts.unread += count as u64;
                         self.answer(&vec![Answer::Away; count]);
                         continue;
                     }
                     let due = Instant::now() + store.state.wait;
-                    let session = Arc::clone(self);
-                    if store.push(Operation::Read { session, flows, due }).is_err() {
+                    let read = Asks::Read { flows, known, due };
+                    if !store.push(Operation::new(self, read)) {
                         self.answer(&vec![Answer::Away; count]);
                     }
                 }
                 Asked::Update(updates) => {
-                    for update in updates {
-                        let number = update.number;
-                        if number != last + 1 {
-                            return self.refuse();
-                        }
-                        last = number;
-                        let session = Arc::clone(self);
-                        if store.push(Operation::Update { session, update }).is_err() {
-                            self.lose(number);
-                        }
+                    let mut numbers = last + 1..;
+                    let is_next = |update: &Update| numbers.next() == Some(update.number);
+                    if !updates.iter().all(is_next) {
+                        return self.refuse();
+                    }
+                    let first = last + 1;
+                    last += updates.len() as u64;
+                    if !store.push(Operation::new(self, Asks::Update(updates))) {
+                        self.lose(first, last);
                     }
                 }
             }
         }
     }
 
-    fn lose(&self, number: u64) {
+    fn lose(&self, from: u64, to: u64) {
         let [first, last] = &self.lost;
         if last.load(Ordering::Relaxed) == 0 {
-            first.store(number, Ordering::Release);
+            first.store(from, Ordering::Release);
         }
         // Those between were stored, and their packets are gone or dropped: no packet leaves that should not.
-        last.store(number, Ordering::Release);
+        last.store(to, Ordering::Release);
+        self.store.wake();
     }
 }

@@ -451,6 +451,7 @@ fn shown_state(status: &Status, text: &mut String) {
     let mut table = Table::new([
         "NF",
         "flows read",
+        "ahead",
         "unread",
         "updates",
         "stored",
@@ -464,6 +465,7 @@ fn shown_state(status: &Status, text: &mut String) {
         table.row([
             nf.name.clone(),
             grouped(state.flows),
+            grouped(state.ahead),
             grouped(state.unread),
             grouped(state.updates),
             grouped(state.acknowledged),
