@@ -729,7 +729,9 @@ fn written(work: &VecDeque<Operation>) -> Vec<bool> {
     for operation in work.iter().rev() {
         match &operation.asks {
             Asks::Read { flows, .. } | Asks::Ahead { flows, .. } => {
-                flows.iter().for_each(|flow| drop(later.remove(flow)));
+                for flow in flows {
+                    later.remove(flow);
+                }
             }
             Asks::Update(updates) => {
                 written.extend(updates.iter().rev().map(|update| later.insert(update.flow)));
