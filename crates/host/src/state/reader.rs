@@ -9,7 +9,7 @@ use nf::Flow;
 use super::store::Session;
 
 /// Hashes of flows that share a place.
-const WAYS: usize = 8;
+const SHARING: usize = 8;
 
 /// Batches in which nothing is read ahead after it has been of no use.
 const PAUSE: u32 = 1024;
@@ -20,7 +20,7 @@ pub(crate) struct Reader {
     session: Arc<Session>,
     /// Hashes of flows that its runtime has, the last first in each place. A flow that is missed is read ahead for nothing, and one that the
     /// runtime has forgotten is read when it asks.
-    known: Vec<[u64; WAYS]>,
+    known: Vec<[u64; SHARING]>,
     hasher: RandomState,
     flows: Vec<Flow>,
     pause: u32,
@@ -29,10 +29,10 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(session: &Arc<Session>) -> Self {
         // Places are not equally full: there is room for twice as many flows as the runtime has.
-        let places = (2 * session.store.cache() / WAYS).next_power_of_two();
+        let places = (2 * session.store.cache() / SHARING).next_power_of_two();
         Self {
             session: Arc::clone(session),
-            known: vec![[0; WAYS]; places],
+            known: vec![[0; SHARING]; places],
             hasher: RandomState::default(),
             flows: Vec::new(),
             pause: 0,
@@ -53,7 +53,7 @@ impl Reader {
             let place = hash as usize & (self.known.len() - 1);
             let known = &mut self.known[place];
             if !known.contains(&hash) {
-                known.copy_within(..WAYS - 1, 1);
+                known.copy_within(..SHARING - 1, 1);
                 known[0] = hash;
                 self.flows.push(flow);
             }
