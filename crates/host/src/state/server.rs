@@ -3,6 +3,8 @@
 //!
 //! This is done at each new connection: a server that began anew knows none of its users, and another one may have taken over.
 
+use std::time::Duration;
+
 use super::connection::Connection;
 use super::resp::Reply;
 use super::{Durability, State, Why};
@@ -43,6 +45,9 @@ impl Account {
         Self { user, prefix, password }
     }
 }
+
+/// How long a server has for an answer at the start, at least.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Connects as who makes users.
 fn enter(state: &State) -> Result<Connection, Why> {
@@ -91,8 +96,9 @@ fn strict(connection: &mut Connection) -> Result<(), Why> {
     Ok(())
 }
 
-/// Looks whether a server can keep state as it is to.
+/// Looks whether a server can keep state as it is to. No packet waits meanwhile, so it may take longer than requests may.
 pub(crate) fn check(state: &State, prefix: &str, nf: &str, chain: &str) -> Result<(), Why> {
+    let state = &State { wait: state.wait.max(PATIENCE), ..state.clone() };
     let account = Account::of(prefix, nf, chain);
     open(state, &account).map(drop)?;
     remove(state, &account)
