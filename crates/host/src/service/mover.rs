@@ -168,8 +168,14 @@ impl Mover {
                 self.revise(&chain, &mut since);
             }
         }
+        // What waits is dropped: for its state to be stored, or, having come, for the turn.
         self.held.end(&mut pool);
-        locked(&self.shared.totals).held = self.held.counts;
+        let left = coming.packets() as u64;
+        self.held.counts.dropped += left;
+        let mut totals = locked(&self.shared.totals);
+        totals.received += left;
+        totals.held = self.held.counts;
+        drop(totals);
         self.devices.1.flush()
     }
 
