@@ -44,11 +44,11 @@ usage: cargo xtask TASK
                                  take thousands of chains, put together at random, through all modes and targets, compare
                                  as many random linear programs with what glpsol finds, and change what is in the corpora
                                  of parsers 20,000 times at random
-  figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
+  figures PAPER [ARGS]           repeat the experiments of papers and write their pages and plots below docs:
                                  snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root), lemur
                                  (docs/lemur.md and docs/metron-placement.md), ironside (docs/ironside.md and
                                  docs/scaling.md), netbench (docs/netbench.md; as root), offload (docs/offload.md; as root, needs
-                                 the shared data folder; `offload functions` needs neither); all if not said
+                                 the shared data folder; `offload functions` needs neither), or all, which takes hours
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -83,7 +83,7 @@ fn run(args: &[String]) -> Result {
         ),
         ["soak"] => soak("900"),
         ["soak", seconds] => soak(seconds),
-        ["figures"] => {
+        ["figures", "all"] => {
             PAPERS.iter().try_for_each(|paper| figures(paper, &[]))?;
             netbench(&[])
         }

@@ -1,7 +1,7 @@
 //! SNF's own experiments, on one core and in memory: table 7.1 and figures 7.7, 7.8, 7.11 and 7.12
 //! of the thesis that describes SNF, element by element and synthesised.
 //!
-//! `cargo xtask figures` runs them and writes `docs/snf.md` and its plots. The bench alone prints
+//! `cargo xtask figures snf` runs them and writes `docs/snf.md` and its plots. The bench alone prints
 //! the page: `cargo bench -p catena-bench --bench snf -- [--rounds N] [--packets N] [--write FOLDER]`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

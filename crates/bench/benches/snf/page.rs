@@ -16,7 +16,7 @@ first system that turned a chain of network functions into one. These are its ex
 by element and *synthesised*, in the same rounds. Written by a program from what it measured; to repeat it:
 
 ```sh
-cargo xtask figures
+cargo xtask figures snf
 ```
 
 It needs the shared data folder (`CATENA_SHARED`, or `../shared`) with the chains, access lists and traffic.
