@@ -793,8 +793,6 @@ impl Waiting {
 mod tests {
     use std::collections::VecDeque;
 
-    use net::Packet;
-
     use super::super::frame::tests::endpoint;
     use super::*;
 
@@ -805,7 +803,7 @@ mod tests {
     #[derive(Default)]
     struct Held {
         /// Each with when it came.
-        frames: VecDeque<(Packet, u64)>,
+        frames: VecDeque<(Vec<u8>, u64)>,
         /// From when each was due until it was given back.
         away: Vec<u64>,
     }
@@ -817,20 +815,22 @@ mod tests {
             &mut self,
             _: usize,
             batch: &mut Batch,
-            _: &mut Pool,
+            pool: &mut Pool,
         ) -> Result<elements::device::Received, String> {
             let Held { frames, away } = &mut *self.0.borrow_mut();
             let now = HostClock::new(StampClock::Monotonic).now();
-            while let Some((packet, _)) = frames.pop_front_if(|(_, came)| *came + HELD <= now) {
-                away.push(now - Stamp::read(packet.data()).unwrap().due);
-                batch.push(packet);
+            while let Some((frame, _)) = frames.pop_front_if(|(_, came)| *came + HELD <= now) {
+                away.push(now - Stamp::read(&frame).unwrap().due);
+                batch.push(pool.packet(&frame));
             }
             Ok(elements::device::Received::More)
         }
 
-        fn send(&mut self, batch: &mut Batch, _: &mut Pool) -> Result<(), String> {
+        fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
             let now = HostClock::new(StampClock::Monotonic).now();
-            self.0.borrow_mut().frames.extend(batch.drain().map(|packet| (packet, now)));
+            let frames = batch.iter().map(|packet| (packet.data().to_vec(), now));
+            self.0.borrow_mut().frames.extend(frames);
+            pool.recycle_all(batch);
             Ok(())
         }
 
