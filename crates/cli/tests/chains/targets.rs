@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread::available_parallelism;
 
 use codegen::openflow;
 use compiler::partition::{Class, Compiled, Site, Trust, Wires, compile};
@@ -84,6 +87,9 @@ fn line(name: &str, target: &str, compiled: &Compiled) -> String {
     )
 }
 
+/// What starts a chain; nothing if it is refused.
+type Begin = Box<dyn FnOnce() -> Option<(Graph, Vec<Model>)> + Send>;
+
 /// A switch that is given entries as text, by its own tool, and as bytes, by Catena: it has the same both times.
 struct Loads {
     ovs: ovs::Switch,
@@ -148,35 +154,53 @@ fn devices_and_cores_together_do_what_chains_do() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("targets");
     let only = std::env::var("FILETEST").unwrap_or_default();
-    let (mut lines, mut faults) = (BTreeMap::new(), Vec::new());
-    let mut loads = Loads::start();
-    let mut add = |name: &str, graph: &Graph, models: &[Model]| {
-        let mut wrong = Vec::new();
-        let mut text = String::new();
-        for (target, compiled) in compiled(graph, models, &wires(graph, models), &mut wrong) {
-            text += &line(name, &target, &compiled);
-            wrong.extend(loads.compare(&target, graph, &compiled).err());
-        }
-        lines.insert(name.to_string(), text);
-        faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
-    };
-    for (name, begin) in filetests::chains(&folder) {
-        if !name.contains(&only) {
-            continue;
-        }
-        let Some(mut started) = begin(session::Path::Native.into()) else { continue };
-        let models = models(&mut started);
-        let Started { chain, .. } = started;
-        add(&name, &chain.graph, &models);
-    }
-    for entry in fs::read_dir(root.join("examples")).unwrap() {
-        let path = entry.unwrap().path();
+    let of_filetests = filetests::chains(&folder).into_iter().map(|(name, begin)| {
+        let begin = move || {
+            let mut started = begin(session::Path::Native.into())?;
+            let models = models(&mut started);
+            let Started { chain, .. } = started;
+            Some((chain.graph, models))
+        };
+        (name, Box::new(begin) as Begin)
+    });
+    let files = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|of| of == "click"));
+    let of_examples = files.map(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.extension().is_some_and(|e| e == "click") && name.contains(&only) {
+        let begin = move || {
             let (chain, models) = chain(&path);
-            add(&name, &chain.graph, &models);
+            Some((chain.graph, models))
+        };
+        (name, Box::new(begin) as Begin)
+    });
+    let chains = of_filetests.chain(of_examples).filter(|(name, _)| name.contains(&only));
+    let (chains, loads) = (Mutex::new(chains), Mutex::new(Loads::start()));
+    let next = || chains.lock().unwrap().next();
+    let examined = || {
+        let (mut lines, mut faults) = (BTreeMap::new(), Vec::new());
+        while let Some((name, begin)) = next() {
+            let Some((graph, models)) = begin() else { continue };
+            let (mut text, mut wrong) = (String::new(), Vec::new());
+            for (target, compiled) in compiled(&graph, &models, &wires(&graph, &models), &mut wrong)
+            {
+                text += &line(&name, &target, &compiled);
+                wrong.extend(loads.lock().unwrap().compare(&target, &graph, &compiled).err());
+            }
+            faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
+            lines.insert(name, text);
         }
-    }
+        (lines, faults)
+    };
+    let (mut lines, mut faults) = (BTreeMap::new(), Vec::new());
+    std::thread::scope(|scope| {
+        let cores = available_parallelism().map_or(1, |count| count.get());
+        let all: Vec<_> = (0..cores).map(|_| scope.spawn(examined)).collect();
+        for one in all {
+            let (here, more) = one.join().unwrap_or_else(|panic| resume_unwind(panic));
+            lines.extend(here);
+            faults.extend(more);
+        }
+    });
     assert!(faults.is_empty(), "{} failures:\n{}", faults.len(), faults.join("\n"));
     if !only.is_empty() || std::env::var_os("TARGET").is_some() {
         lines.values().for_each(|line| print!("{line}"));

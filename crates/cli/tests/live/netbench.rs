@@ -169,36 +169,46 @@ fn applications(run: u32, role: &str) -> Vec<u32> {
     numbers.filter(is_role).collect()
 }
 
+/// Runs two cells, and kills a process once it is there. One cell fails, and the other is measured: the switch of the one that failed,
+/// why, and what was told.
+#[track_caller]
+fn killed(switches: &str, victim: impl Fn(u32) -> Option<u32>) -> (String, String, String) {
+    let arguments = ["run", "--switch", switches, "--size", "64", "--throughput", "--json"];
+    let more = ["--seconds", "1", "--repeat", "1", "--keep-settings"];
+    let run = Process::start(&mut netbench(&[&arguments[..], &more].concat()));
+    let mut found = None;
+    until("the process runs", || {
+        found = victim(run.id());
+        found.is_some()
+    });
+    let pid = found.and_then(|number| Pid::from_raw(number as i32)).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    let name = format!("netbench{}-", run.id());
+    let (code, text, told) = run.ended();
+    assert_eq!(code, Some(1), "{told}");
+    let results: Value = serde_json::from_str(&text).unwrap();
+    let count = |cell: &Value, of: &str| cell[of].as_array().unwrap().len();
+    let (failed, went): (Vec<&Value>, Vec<&Value>) =
+        results["cells"].as_array().unwrap().iter().partition(|cell| count(cell, "failures") > 0);
+    let counts = |cells: &[&Value]| -> Vec<_> {
+        cells.iter().map(|cell| (count(cell, "failures"), count(cell, "samples"))).collect()
+    };
+    assert_eq!((counts(&failed), counts(&went)), (vec![(1, 0)], vec![(0, 1)]), "{told}");
+    assert_eq!(left(&name), Vec::<String>::new());
+    let text = |of: &Value| of.as_str().unwrap().to_string();
+    (text(&failed[0]["switch"]), text(&failed[0]["failures"][0]), told)
+}
+
 /// An application that is killed fails its cell, with a reason; others are measured.
 #[test]
 fn an_application_that_dies_fails_its_cell_alone() {
     if !possible() {
         return;
     }
-    let arguments = ["run", "--switch", "direct,linux-bridge", "--size", "64", "--throughput"];
-    let more = ["--seconds", "0.3", "--repeat", "1", "--json", "--keep-settings"];
-    let run = Process::start(&mut netbench(&[&arguments[..], &more].concat()));
-    let mut victim = None;
-    until("a receiver runs", || {
-        victim = applications(run.id(), "recv").first().copied();
-        victim.is_some()
-    });
-    let pid = victim.and_then(|number| Pid::from_raw(number as i32)).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
-    let name = format!("netbench{}-", run.id());
-    let (code, text, told) = run.ended();
-    assert_eq!(code, Some(1), "{told}");
-    let results: Value = serde_json::from_str(&text).unwrap();
-    let cells = results["cells"].as_array().unwrap();
-    let failed: Vec<&Value> =
-        cells.iter().filter(|cell| !cell["failures"].as_array().unwrap().is_empty()).collect();
-    assert_eq!(failed.len(), 1);
-    let why = failed[0]["failures"][0].as_str().unwrap();
+    let receiver = |run| applications(run, "recv").first().copied();
+    let (_, why, told) = killed("direct,linux-bridge", receiver);
     assert!(why.contains("recv of pair 1 ended (signal: 9"), "{why}");
     assert!(told.contains("failed: recv of pair 1"), "{told}");
-    let went = cells.iter().filter(|cell| cell["samples"].as_array().unwrap().len() == 1);
-    assert_eq!(went.count(), 1);
-    assert_eq!(left(&name), Vec::<String>::new());
 }
 
 /// A switch that is killed fails its cell, with a reason; others are measured.
@@ -207,33 +217,11 @@ fn a_switch_that_dies_fails_its_cell_alone() {
     if !possible() {
         return;
     }
-    let arguments = ["run", "--switch", "catena-af-packet,linux-bridge", "--size", "64"];
-    let more = ["--throughput", "--seconds", "1", "--repeat", "1", "--json", "--keep-settings"];
-    let run = Process::start(&mut netbench(&[&arguments[..], &more].concat()));
-    let mut victim = None;
-    until("a switch carries packets", || {
-        // Once applications run, it has started.
-        victim = applications(run.id(), "send").first().and(applications(run.id(), "run").pop());
-        victim.is_some()
-    });
-    let pid = victim.and_then(|number| Pid::from_raw(number as i32)).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
-    let name = format!("netbench{}-", run.id());
-    let (code, text, told) = run.ended();
-    assert_eq!(code, Some(1), "{told}");
-    let results: Value = serde_json::from_str(&text).unwrap();
-    for cell in results["cells"].as_array().unwrap() {
-        let failures = cell["failures"].as_array().unwrap();
-        let samples = cell["samples"].as_array().unwrap().len();
-        if cell["switch"] == "linux-bridge" {
-            assert_eq!((failures.len(), samples), (0, 1), "{told}");
-            continue;
-        }
-        assert_eq!((failures.len(), samples), (1, 0), "{told}");
-        let why = failures[0].as_str().unwrap();
-        assert!(why.contains("the switch ended (signal 9 ended it)"), "{why}");
-    }
-    assert_eq!(left(&name), Vec::<String>::new());
+    // Once applications run, it has started.
+    let switch = |run| applications(run, "send").first().and(applications(run, "run").pop());
+    let (failed, why, _) = killed("catena-af-packet,linux-bridge", switch);
+    assert_eq!(failed, "catena-af-packet");
+    assert!(why.contains("the switch ended (signal 9 ended it)"), "{why}");
 }
 
 /// Ctrl-C takes everything down and reports what was measured; after kill -9, the next command takes it down.
