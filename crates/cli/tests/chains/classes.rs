@@ -250,7 +250,7 @@ impl Came {
     }
 }
 
-/// Takes random packets through a chain, or more if `CASES` asks for them.
+/// Takes random packets through a chain; `CASES` asks for more.
 fn come(text: &str, folder: &Folder) -> Came {
     let mut started = start("classes", text, folder, Path::Native)
         .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
